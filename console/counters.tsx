@@ -285,6 +285,12 @@ function Facts({ query, state }: { readonly query: Query; readonly state: Counte
             <dd>{count(Math.max(0, requestsPerUnit - state.count))}</dd>
           </>
         )}
+        {state.overdrawn !== null && state.overdrawn > 0 && (
+          <>
+            <dt>Overdrawn</dt>
+            <dd>{count(state.overdrawn)} hits</dd>
+          </>
+        )}
         {state.leased !== null && (
           <>
             <dt>Leased</dt>

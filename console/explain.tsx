@@ -258,11 +258,13 @@ function Descriptor({ descriptor, query, number }: DescriptorProps) {
 
 /** What is counted before the call and after it; of a bucket, its tokens. */
 function CountOf({ counter }: { readonly counter: ExplainedCounter }) {
-  const { count: before, countAfter: after, leased, algorithm, burst } = counter;
+  const { count: before, countAfter: after, overdrawn, leased, algorithm, burst } = counter;
   const isBucket = algorithm === 'token_bucket' && burst !== null && before !== null;
   return (
     <>
-      {isBucket ? 'Tokens left' : 'Count'} {before === null ? 'not read' : count(isBucket ? burst - before : before)}
+      {isBucket ? 'Tokens left' : 'Count'}{' '}
+      {before === null ? 'not read' : count(isBucket ? Math.max(0, burst - before) : before)}
+      {overdrawn !== null && overdrawn > 0 && `, overdrawn by ${count(overdrawn)}`}
       {leased !== null && leased > 0 && `, of which ${count(leased)} are leased here`}
       {after !== null && `, then ${count(isBucket ? Math.max(0, burst - after) : after)}`}, of {limitText(counter)}
     </>

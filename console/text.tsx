@@ -99,6 +99,7 @@ export function limitText({
   calendar,
   algorithm,
   burst,
+  postpaid,
   lease,
   active,
   activity,
@@ -110,6 +111,7 @@ export function limitText({
   const rate = `${count(requestsPerUnit ?? 0)} ${each} ${window}${zone}`;
   const parts = algorithm === null ? [rate] : [algorithm.replace('_', ' '), rate];
   if (burst !== null) parts.push(`burst ${count(burst)}`);
+  if (postpaid) parts.push('postpaid');
   if (typeof lease === 'boolean') parts.push(lease ? 'leased' : 'not leased');
   if (active !== null) parts.push(`active ${activeText(active)}${activity ? activityText(activity) : ''}`);
   return parts.join(', ');

@@ -41,9 +41,10 @@ export interface RestOfCall<Call> {
 
 /** Operations of several calls as one. */
 class Merged extends Operation {
-  constructor({ limit, key, hits, group }: Operation) {
+  constructor({ limit, key, hits, group, purpose }: Operation) {
     super(limit, key, hits);
     this.group = group;
+    this.purpose = purpose;
     this.calls = limit.algorithm === undefined ? undefined : [hits];
   }
 }
@@ -198,16 +199,18 @@ export class Batch<Call extends BatchCall = BatchCall> {
   /** @returns the sum of the merged additions including this one; undefined when that is too large to be merged */
   #join(index: number, operation: Operation): number | undefined {
     const present = this.operations[index] as Operation;
-    const { hits, limit } = operation;
+    const { hits, limit, purpose } = operation;
     const sum = present.hits + hits;
     // A limit override can have the key of a rule and other numbers.
     if (sum > MOST_MERGED || present.limit.algorithm !== limit.algorithm) return undefined;
     // The length of a window and the end of one of the calendar do not say which key has to be kept for longer.
     if ((present.limit.endsAt === undefined) !== (limit.endsAt === undefined)) return undefined;
     if ((present.group === undefined) !== (operation.group === undefined)) return undefined;
+    if (!isAppliedAlike(operation, present)) return undefined;
     const merged = present instanceof Merged ? present : new Merged(present);
     // Limits of different units can have one key; it has to outlive the longest window in which hits are counted.
     if (hits > 0 && (present.hits <= 0 || isLonger(limit, present.limit))) merged.limit = limit;
+    if (hits > 0) merged.purpose = purpose;
     merged.hits = sum;
     merged.calls?.push(hits);
     this.operations[index] = merged;
@@ -222,6 +225,12 @@ export function failCall(call: BatchCall, error: DecisionError): void {
   for (const operation of call.operations) failure = operation.fail(error) ?? failure;
   if (failure === undefined) call.settle();
   else call.fail(failure);
+}
+
+/** Whether an algorithm can apply the hits of a call as those before it, of which asks have none. */
+function isAppliedAlike({ hits, limit, purpose }: Operation, present: Operation): boolean {
+  if (limit.algorithm === undefined || hits <= 0 || present.purpose === 'ask') return true;
+  return purpose === present.purpose;
 }
 
 function isLonger(window: LimitWindow, other: LimitWindow): boolean {

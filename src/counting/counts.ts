@@ -213,6 +213,11 @@ export class ExpiringCounts {
   }
 }
 
+/** For how many seconds a state may differ from an absent one: that of a bucket in debt for longer than a full one. */
+function lifetimeOf({ lifetime }: Algorithm, state: LimitState): number {
+  return 'whole' in state ? Math.max(lifetime, Math.ceil((state.whole + 1) / 1_000_000)) : lifetime;
+}
+
 /** Counts by key as they are at a time, for what is simulated on them. */
 export class TimedCounts implements CounterTable {
   /** The time of what follows, in Unix milliseconds. */
@@ -239,6 +244,6 @@ export class TimedCounts implements CounterTable {
     // What is given back to a key that is absent leaves it absent. A known one is set in any case: the clock may have
     // gone back.
     if (state === before && this.counts.state(key) === undefined) return;
-    this.counts.setState(key, state, this.now, (limit.algorithm as Algorithm).lifetime);
+    this.counts.setState(key, state, this.now, lifetimeOf(limit.algorithm as Algorithm, state));
   }
 }

@@ -3,10 +3,11 @@ import { LARGEST_COUNT, type Operation } from './operation';
 
 /**
  * The count that an addition of a group with `stop_when_over` must not exceed. The hits −0 are negative ones: a read in
- * the order of the call, which no count exceeds.
+ * the order of the call, which no count exceeds. An ask is over when nothing is left.
  */
-export function mostOf({ hits, limit }: Operation): number {
-  return Object.is(hits, -0) ? LARGEST_COUNT : limit.requestsPerUnit;
+export function mostOf({ hits, limit, purpose }: Operation): number {
+  if (Object.is(hits, -0)) return LARGEST_COUNT;
+  return purpose === 'ask' ? limit.requestsPerUnit - 1 : limit.requestsPerUnit;
 }
 
 /**
@@ -54,7 +55,7 @@ export function decideTogether(
 
 /** Decides an operation with an algorithm by the state before it. Returns the state after it. */
 export function decideAlone(operation: Operation, state: LimitState): LimitState {
-  return decidedAs(operation, operation.limit.algorithm!.decide(state, operation.hits));
+  return decidedAs(operation, operation.limit.algorithm!.decide(state, operation.hits, operation.purpose));
 }
 
 /**

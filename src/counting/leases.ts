@@ -162,8 +162,8 @@ export class Leases {
    */
   queueFor(operations: readonly Operation[]): WaitingCall[] | undefined {
     if (this.#leases.size === 0) return undefined;
-    for (const { key, limit, hits } of operations) {
-      if (limit.lease !== true || hits <= 0) continue;
+    for (const { key, limit, hits, purpose } of operations) {
+      if (limit.lease !== true || hits <= 0 || purpose !== undefined) continue;
       const lease = this.#leases.get(key);
       if (lease?.state !== 'requested' || lease.limit !== limit) continue;
       if (this.#options.now() - lease.requestedAt < Math.max(STALL_MS, SIZE_TRIPS * this.#trip)) return lease.waiting;
@@ -176,7 +176,8 @@ export class Leases {
     if (!this.#isActive) return;
     const now = this.#options.now();
     for (const operation of operations) {
-      if (operation.limit.lease === true && operation.hits >= 0) this.#prepare(operation, now);
+      if (operation.limit.lease === true && operation.hits >= 0 && operation.purpose !== 'report')
+        this.#prepare(operation, now);
     }
     this.#maintainLater();
   }
@@ -271,7 +272,7 @@ export class Leases {
       this.#giveBack(key);
       return false;
     }
-    if (lease.stored === undefined || hits <= 0) return false;
+    if (lease.stored === undefined || hits <= 0 || operation.purpose !== undefined) return false;
     const now = this.#options.now();
     if (now < lease.deniedUntil && isStillOver(operation, lease, now)) operation.isKnownOver = true;
     else if (lease.take(hits, now)) {

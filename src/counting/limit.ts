@@ -52,6 +52,7 @@ export class Limit implements CountedLimit {
   readonly shadowMode: boolean;
   readonly onStoreFailure: FailurePolicy;
   readonly lease: boolean;
+  readonly postpaid: boolean;
   /** The rule's `name`; without one, its path with LIMIT_NAME_FROM_RULE. Otherwise empty, as for a limit override. */
   readonly name: string;
   readonly requestsPerUnit: number;
@@ -78,7 +79,7 @@ export class Limit implements CountedLimit {
 
   /** @param limit with a unit: neither unlimited nor that of `on_unmatched` */
   constructor(limit: RuleLimit, options: RuleOptions, path: string, settings: LimitOptions) {
-    const { unitMultiplier, calendar, algorithm, burst } = limit;
+    const { unitMultiplier, calendar, algorithm, burst, postpaid } = limit;
     const { leases = 'off' } = settings;
     const name = algorithm ?? (options.allOrNothing ? 'fixed_window' : undefined);
     const policy = options.onStoreFailure ?? settings.onStoreFailure ?? 'error';
@@ -88,7 +89,8 @@ export class Limit implements CountedLimit {
     this.shadowMode = options.shadowMode || settings.isInShadow === true;
     // `local` counts in fixed windows only.
     this.onStoreFailure = policy === 'local' && name !== undefined ? 'error' : policy;
-    this.lease = leases !== 'off' && !options.allOrNothing && (limit.lease ?? leases === 'auto');
+    this.postpaid = postpaid;
+    this.lease = leases !== 'off' && !options.allOrNothing && !postpaid && (limit.lease ?? leases === 'auto');
     this.name = limit.name;
     const mostTried = algorithm === undefined ? LARGEST_LIMIT : MAX_UINT32;
     this.requestsPerUnit = Math.min(settings.limitTried ?? limit.requestsPerUnit, mostTried);
@@ -100,7 +102,7 @@ export class Limit implements CountedLimit {
     this.active = limit.active;
     this.schedule = limit.active && scheduleOf(limit.active);
     const { requestsPerUnit, lengthSeconds } = this;
-    this.algorithm = name && algorithmOf({ name, requestsPerUnit, lengthSeconds, burst });
+    this.algorithm = name && algorithmOf({ name, requestsPerUnit, lengthSeconds, burst, postpaid });
     this.algorithmName = algorithm;
     this.capacity = this.algorithm?.capacity ?? requestsPerUnit;
     this.nearThreshold = nearThreshold(this.capacity, settings.nearLimitRatio);
@@ -177,14 +179,14 @@ export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, settings: 
 /**
  * A limit override of a request: without shadow mode, quota mode and name.
  *
- * @param rule the limit of the rule that the descriptor matches, whose algorithm decides
+ * @param rule of the limit of the rule that the descriptor matches, what the override keeps
  */
 export function limitOfOverride(
   { requestsPerUnit, unit }: { readonly requestsPerUnit: number; readonly unit: Unit },
-  rule: RuleLimit | undefined,
+  rule: Pick<RuleLimit, 'algorithm' | 'burst' | 'postpaid'>,
   settings: LimitOptions,
 ): Limit {
-  const { algorithm, burst } = rule ?? NO_LIMIT;
-  const limit = { ...NO_LIMIT, requestsPerUnit, unit: unit.name, algorithm, burst, lease: false };
+  const { algorithm, burst, postpaid } = rule;
+  const limit = { ...NO_LIMIT, requestsPerUnit, unit: unit.name, algorithm, burst, postpaid, lease: false };
   return new Limit(limit, DEFAULT_RULE_OPTIONS, '', settings);
 }

@@ -1,5 +1,5 @@
 import type { FailurePolicy } from '../rules/rule-config';
-import type { Algorithm, LimitState, Outcome } from './algorithms/algorithm';
+import type { Algorithm, LimitState, Outcome, Purpose } from './algorithms/algorithm';
 import type { DecisionError, DecisionErrorCode } from './decision-error';
 import { LEAST_GRANT, type LeaseRequest, grantOf } from './grant';
 
@@ -46,6 +46,8 @@ export interface Counted {
   /** The cache key; that of hits which are counted in windows has the start of the window. */
   readonly key: string;
   readonly limit: CountedLimit;
+  /** What the call is for; undefined: it counts if it fits, and of a count its hits are added in any case. */
+  readonly purpose?: Purpose | undefined;
 }
 
 /**
@@ -103,6 +105,7 @@ export function isGrantOf({ limit, lease }: Operation, granted: unknown, stored:
  */
 export class Operation implements Counted {
   group: Group | undefined = undefined;
+  purpose: Purpose | undefined = undefined;
   /**
    * With an algorithm, the hits of each call that was merged into the operation, in order of arrival. Undefined: there
    * is one.

@@ -48,7 +48,9 @@ export class ReadTable implements CounterTable {
  * @param stored what was read of each operation's counter
  */
 export function hitsOnRead(batch: readonly Operation[], stored: readonly (Stored | Error)[]): readonly number[] {
-  const tried = batch.map(({ limit, key, hits, group }) => Object.assign(new Operation(limit, key, hits), { group }));
+  const tried = batch.map(({ limit, key, hits, group, purpose }) => {
+    return Object.assign(new Operation(limit, key, hits), { group, purpose });
+  });
   const table = new ReadTable(batch.map(({ key }, index) => [key, stored[index]!]));
   simulate(
     tried.filter(({ limit }) => limit.algorithm === undefined),

@@ -106,6 +106,18 @@ function isApplied({ hits, limit, onlyInWindow }: Operation, state: LimitState):
   return onlyInWindow === undefined || limit.algorithm!.takesBack(-hits, onlyInWindow, state);
 }
 
+/** Applies a call to operations that are decided together, or to one. */
+function statesAfter(
+  members: readonly Operation[],
+  states: readonly LimitState[],
+  hits: number,
+): readonly LimitState[] {
+  const [{ limit, purpose }] = members as [Operation];
+  // A call with a purpose is decided by each limit alone.
+  if (purpose !== undefined) return [limit.algorithm!.decide(states[0]!, hits, purpose).state];
+  return decideTogether(members, states, hits).map(({ state }) => state);
+}
+
 /** Applies the calls of operations that are decided together, or of one. Returns the states before them. */
 function statesBefore(members: readonly Operation[], table: CounterTable): readonly LimitState[] {
   const before = members.map((operation) => table.stateOf(operation));
@@ -113,7 +125,7 @@ function statesBefore(members: readonly Operation[], table: CounterTable): reado
   const [first] = members as [Operation];
   const { hits, calls = [hits] } = first;
   if (isApplied(first, before[0]!)) {
-    for (const each of calls) states = decideTogether(members, states, each).map(({ state }) => state);
+    for (const each of calls) states = statesAfter(members, states, each);
   }
   if (first.lease !== undefined) states = [reserve(first, states[0]!)];
   members.forEach((operation, at) => table.keep(operation, states[at]!, before[at]!));

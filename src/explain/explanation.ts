@@ -119,6 +119,8 @@ export interface ExplainedCounter extends LimitOfCounter, EnforcementModes {
    * null when it was not read, because the local cache answers or the store failed.
    */
   readonly count: number | null;
+  /** The hits of `count` beyond the limit. Null: it is not postpaid, or was not read. */
+  readonly overdrawn: number | null;
   /** The hits of `count` that the process that explains holds for later calls. Null: it leases none of this limit. */
   readonly leased: number | null;
   /** What the count would be after the call, without `leased`. */

@@ -116,6 +116,7 @@ export class RequestExplanation {
       isInLocalCache: isKnownOver,
       answeredByPolicy: failure === undefined ? null : (limit.onStoreFailure as AnsweringPolicy),
       count,
+      overdrawn: count === null ? null : overdrawnOf(limit, count),
       leased: limit.lease ? (this.#leased.get(key) ?? 0) : null,
       countAfter: count === null ? null : countAfter,
       openReservations: this.#open.get(key) ?? null,
@@ -170,13 +171,29 @@ function outcomeOf(kind: ResolutionKind, found: TracedDescriptor['outcome']): Ex
   return kind === 'limited' && found !== 'limit' && found !== 'override' ? 'default' : found;
 }
 
+/** The hits of a count, or of those that an algorithm has used, that are beyond the limit; null: it is not postpaid. */
+export function overdrawnOf({ postpaid, capacity }: Limit, used: number): number | null {
+  return postpaid ? Math.max(0, used - capacity) : null;
+}
+
 /** What answers about a counter say of its limit. */
 export function counterLimitOf(limit: Limit, nowSeconds: number): LimitOfCounter {
   const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithmName: algorithm = null } = limit;
-  const { active = null } = limit;
+  const { active = null, postpaid } = limit;
   const burst = algorithm === 'token_bucket' ? limit.capacity : null;
   const activity = activityOf(active, nowSeconds);
-  return { requestsPerUnit, unit: unit.name, unitMultiplier, calendar, algorithm, burst, active, activity, name };
+  return {
+    requestsPerUnit,
+    unit: unit.name,
+    unitMultiplier,
+    calendar,
+    algorithm,
+    burst,
+    postpaid,
+    active,
+    activity,
+    name,
+  };
 }
 
 /** @param active null: the limit always applies */

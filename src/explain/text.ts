@@ -36,7 +36,8 @@ function formatDescriptor(descriptor: ExplainedDescriptor, index: number): reado
     lines.push(`  ${formatLimit(each)}, resets ${each.resetAt}`);
     const by = each.answeredByPolicy ? `, answered by the policy ${each.answeredByPolicy}` : '';
     const leased = each.leased ? `, of which ${each.leased} are leased here` : '';
-    lines.push(`  key ${each.cacheKey}, count ${each.count ?? 'not read'}${leased}${by}`);
+    const overdrawn = each.overdrawn ? `, overdrawn by ${each.overdrawn}` : '';
+    lines.push(`  key ${each.cacheKey}, count ${each.count ?? 'not read'}${overdrawn}${leased}${by}`);
   }
   if (nearest !== null)
     lines.push(`  nearest${nearest.rule === null ? '' : ` ${nameOf(nearest.rule)}`}: ${nearest.difference}`);
@@ -73,6 +74,7 @@ export function formatLimit(limit: LimitInWords): string {
   const parts = [unit === null ? 'unlimited' : `${requestsPerUnit} per ${windowText(unit, unitMultiplier ?? 1)}`];
   parts.push(...algorithmParts(limit));
   if (calendar !== null) parts.push(calendarText(unit ?? '', calendar));
+  if (limit.postpaid) parts.push('postpaid');
   if (lease !== null) parts.push(lease ? 'leased' : 'not leased');
   if (name !== '') parts.push(`name ${name}`);
   if (enforcePercent !== null) {

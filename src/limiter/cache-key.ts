@@ -58,14 +58,17 @@ export function runtimeKeyLevels(rule: Rule): readonly number[] {
  * `<prefix>{_<domain>_<key>_<value>_}token_bucket_60`. That of a fixed window of a rule with `rate_limits` is
  * `<prefix>{_<domain>_<key>_<value>_}fixed_window_60`, or with `all_or_nothing` of that name, and the caller appends
  * the start of the window. The part in braces, which is never empty, keeps what a store makes of it, and all limits of
- * a rule, in one slot of a cluster.
+ * a rule, in one slot of a cluster. A postpaid bucket has a name of its own: programs that do not know it would cut its
+ * debt.
  */
-export function taggedKey(prefix: string, body: string, { name, lengthSeconds }: Counting): string {
-  return `${prefix}{_${body}}${name}_${lengthSeconds}`;
+export function taggedKey(prefix: string, body: string, { name, lengthSeconds, postpaid }: Counting): string {
+  const kind = name === 'token_bucket' && postpaid === true ? 'postpaid_bucket' : name;
+  return `${prefix}{_${body}}${kind}_${lengthSeconds}`;
 }
 
 /** How a limit counts. */
 interface Counting {
   readonly name: (typeof ALGORITHMS)[number] | 'all_or_nothing';
   readonly lengthSeconds: number;
+  readonly postpaid?: boolean | undefined;
 }

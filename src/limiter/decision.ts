@@ -307,7 +307,7 @@ export class Decision {
     const { limit, outcome, countAfter } = limited;
     const stored = leaseTable?.without(outcome?.state ?? countAfter, limited);
     if (typeof stored === 'number') limited.countAfter = stored;
-    else if (stored !== undefined) limited.outcome = limit.algorithm!.decide(stored, 0);
+    else if (stored !== undefined) limited.outcome = limit.algorithm!.decide(stored, 0, limited.purpose);
   }
 
   #judge(limited: LimitedDescriptor): boolean {
@@ -322,15 +322,24 @@ export class Decision {
     }
     if (limited.isKnownOver) {
       countOverByLocalCache(limit, callHits, statistics);
+      if (limited.purpose === 'ask') statistics.asksDenied += 1;
       return true;
     }
     if (callHits === 0 && limit.lease) this.#addHeld(limited);
-    const { outcome } = limited;
+    const { outcome, purpose } = limited;
     const isOver =
-      outcome === undefined ? judge(limit, callHits, limited.countAfter, statistics) : judgeOutcome(limited, outcome);
+      purpose !== undefined
+        ? judgeServed(limited)
+        : outcome === undefined
+          ? judge(limit, callHits, limited.countAfter, statistics)
+          : judgeOutcome(limited, outcome);
     // What others hold of a leased limit may come back: its leases remember for a moment that it is over.
-    const isKnown = isOver && limited.failure === undefined && !limit.lease;
-    if (isKnown && !this.#context.overLimitCache.wasRemovedSince(this.#removals, limited.key)) {
+    const isKnown = limited.failure === undefined && !limit.lease;
+    if (
+      isKnown &&
+      (purpose === undefined ? isOver : isUsedUp(limited)) &&
+      !this.#context.overLimitCache.wasRemovedSince(this.#removals, limited.key)
+    ) {
       const nowSeconds = this.nowSeconds;
       const expiry = closedUntil(limit, outcome, nowSeconds);
       if (expiry > nowSeconds) this.#context.overLimitCache.add(limited.key, limit.allowance, expiry, nowSeconds);
@@ -348,7 +357,8 @@ function statusWithoutLimit({ kind }: Resolution): DescriptorStatus {
   return kind === 'unlimited' ? UNLIMITED : NO_LIMIT;
 }
 
-function countHits({ isNegative, statistics, callHits }: LimitedDescriptor): void {
+function countHits({ isNegative, statistics, callHits, purpose }: LimitedDescriptor): void {
+  if (purpose === 'ask') statistics.asks += 1;
   if (isNegative) statistics.totalNegativeHits += callHits;
   else statistics.totalHits += callHits;
 }
@@ -385,6 +395,33 @@ function judge(limit: Limit, hits: number, after: number, statistics: RuleStatis
   }
   countWithin(limit, hits, before, after, statistics);
   return false;
+}
+
+/**
+ * As {@link judge}, for an ask or a report: of a report that was the first to exceed the limit, the hits up to it are
+ * within the limit, and the others over.
+ */
+function judgeServed(limited: LimitedDescriptor): boolean {
+  const { limit, hits, countAfter, statistics, isOver, purpose } = limited;
+  if (purpose === 'ask') {
+    if (isOver) statistics.asksDenied += 1;
+    return isOver;
+  }
+  const before = Math.max(0, countAfter - hits);
+  const within = isOver ? 0 : Math.min(hits, limit.capacity - before);
+  countWithin(limit, within, before, before + within, statistics);
+  statistics.overLimit += hits - within;
+  if (limit.shadowMode) statistics.shadowMode += hits - within;
+  return isOver;
+}
+
+/**
+ * Whether a limit that was asked, or got a report, denies the next call. A plain one in fixed windows lets calls of 0
+ * hits pass until it is exceeded.
+ */
+function isUsedUp({ limit, countAfter, outcome }: LimitedDescriptor): boolean {
+  if (outcome !== undefined) return outcome.remaining === 0;
+  return limit.postpaid ? countAfter >= limit.requestsPerUnit : countAfter > limit.requestsPerUnit;
 }
 
 /** Until when a limit that is over denies a single hit, too, in Unix seconds; rounded down. */

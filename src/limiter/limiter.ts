@@ -1,3 +1,4 @@
+import { NO_LIMIT } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
 import type { Ruleset, Search } from '../rules/ruleset';
 import { WorkBudget } from '../rules/wildcards';
@@ -13,7 +14,14 @@ import type { Leases } from '../counting/leases';
 import type { LocalCounts } from './local-counts';
 import { type Matches, isAnyDecided, isReplaced, matchRequest } from './match-request';
 import { OverLimitCache, TrialCache } from './over-limit-cache';
-import { type Descriptor, type LimitOverride, MAX_MATCHING_STEPS, type RateLimitRequest, hitsOf } from './request';
+import {
+  type Descriptor,
+  type LimitOverride,
+  MAX_MATCHING_STEPS,
+  type RateLimitRequest,
+  hitsOf,
+  purposeOf,
+} from './request';
 import {
   LimitedDescriptor,
   NO_MATCH,
@@ -22,6 +30,7 @@ import {
   UNKNOWN_DOMAIN,
   limitsOfResolution,
 } from './resolution';
+import { stopIncrements } from './stop-increments';
 import { Trial } from './trial';
 
 /** The statistics key of overrides above the maximum number of runtime keys. */
@@ -157,21 +166,22 @@ export class Limiter {
   #resolve(request: RateLimitRequest, matches: Matches, nowSeconds: number): readonly Resolution[] {
     const { descriptors } = request;
     const resolutions = new Array<Resolution>(descriptors.length);
-    for (let index = 0; index < descriptors.length; index += 1)
-      resolutions[index] = this.#resolveOne(request, index, matches, nowSeconds);
+    for (let index = 0; index < descriptors.length; index += 1) {
+      const resolution = this.#resolveOne(request, index, matches, nowSeconds);
+      resolutions[index] = resolution;
+      const { limited } = resolution;
+      if (limited !== undefined && (limited.limit.postpaid || request.purpose !== undefined))
+        servePurpose(resolution, descriptors[index] as Descriptor, request);
+    }
     return resolutions;
   }
 
   #resolveOne(request: RateLimitRequest, index: number, matches: Matches, nowSeconds: number): Resolution {
     const { rules, replaced, overridden } = matches;
     const descriptor = request.descriptors[index] as Descriptor;
-    const hits = hitsOf(descriptor, request);
-    if (descriptor.limit !== undefined) {
-      const rule = overridden?.[index];
-      // An override of a rule with several limits replaces all of them.
-      const base = rule?.limit?.algorithm === undefined || rule.options.hasLimitList ? undefined : rule;
-      return this.#override({ request, descriptor, hits, base }, descriptor.limit, nowSeconds);
-    }
+    const hits = request.purpose === 'ask' ? 0 : hitsOf(descriptor, request);
+    if (descriptor.limit !== undefined)
+      return this.#override({ request, descriptor, hits, rule: overridden?.[index] }, descriptor.limit, nowSeconds);
     const rule = rules[index];
     if (rule === undefined) return NO_MATCH;
     if (rule.limit === undefined) return { kind: 'no_limit', limited: undefined, rule };
@@ -220,13 +230,17 @@ export class Limiter {
   }
 
   #override(
-    { request: { domain }, descriptor: { entries, isNegativeHits }, hits, base }: Overriding,
+    { request: { domain }, descriptor: { entries, isNegativeHits }, hits, rule }: Overriding,
     { requestsPerUnit, unit }: LimitOverride,
     nowSeconds: number,
   ): Resolution {
     if (unit === undefined) return NO_MATCH;
     const prefix = this.#options.cacheKeyPrefix;
-    const limit = limitOfOverride({ requestsPerUnit, unit }, base?.limit, this.#options);
+    // An override of a rule with several limits replaces all of them.
+    const base = rule?.limit?.algorithm === undefined || rule.options.hasLimitList ? undefined : rule;
+    const { algorithm: name, burst } = base?.limit ?? NO_LIMIT;
+    const kept = { algorithm: name, burst, postpaid: rule?.limit?.postpaid === true };
+    const limit = limitOfOverride({ requestsPerUnit, unit }, kept, this.#options);
     const { algorithm } = limit;
     const path = entries.map(({ key, value }) => (value === '' ? `.${key}` : `.${key}_${value}`)).join('');
     const statistics = this.#statistics.runtimeRule(domain + path, `${domain}.${OVERRIDE_ROLL_UP}`);
@@ -268,7 +282,8 @@ export class Limiter {
     nowSeconds: number,
   ): readonly LimitedDescriptor[] {
     const left = limits.filter((each) => !this.#isOverInCache(each, nowSeconds));
-    if (!allOrNothing) return left;
+    // Asks count on none of them, reports on all.
+    if (!allOrNothing || limits[0]?.purpose !== undefined) return left;
     const group: Group | undefined = left.length === limits.length ? { mode: 'all_or_nothing' } : undefined;
     for (const each of left) {
       each.group = group;
@@ -282,7 +297,7 @@ export class Limiter {
   #isOverInCache(limited: LimitedDescriptor, nowSeconds: number): boolean {
     const { overLimitCache } = this.#context;
     if (limited.isNegative) overLimitCache.remove(limited.key);
-    else if (limited.limit.algorithm === undefined || limited.callHits > 0)
+    else if (mayBeKnown(limited))
       limited.isKnownOver = overLimitCache.isOver(limited.key, limited.limit.allowance, nowSeconds);
     return limited.isKnownOver;
   }
@@ -311,6 +326,20 @@ function isInactive({ schedule }: Limit, nowSeconds: number): boolean {
   return schedule !== undefined && !schedule.isActiveAt(nowSeconds);
 }
 
+/** Gives the limits of a descriptor what it is for on them. */
+function servePurpose(resolution: Resolution, descriptor: Descriptor, request: RateLimitRequest): void {
+  for (const limited of limitsOfResolution(resolution)) {
+    const purpose = purposeOf(limited.limit.postpaid, descriptor, request);
+    if (purpose !== undefined) limited.serve(purpose);
+  }
+}
+
+/** Whether the local cache may answer: reports count in any case, and an algorithm may have room again for 0 hits. */
+function mayBeKnown({ purpose, limit, callHits }: LimitedDescriptor): boolean {
+  if (purpose !== undefined) return purpose === 'ask';
+  return limit.algorithm === undefined || callHits > 0;
+}
+
 function limitedBy(
   bound: BoundRule,
   limit: Limit,
@@ -333,46 +362,10 @@ interface SeveralOf {
   readonly replaced: Matches['replaced'];
 }
 
-/** A descriptor with a limit of its own. @property base the rule whose algorithm it takes */
+/** A descriptor with a limit of its own. @property rule that it matches, if such a limit keeps anything of it */
 interface Overriding {
   readonly request: RateLimitRequest;
   readonly descriptor: Descriptor;
   readonly hits: number;
-  readonly base: Rule | undefined;
-}
-
-/**
- * STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: if the local cache reports a key as over, no hits are added; otherwise the
- * store decides in one step. Negative hits are not affected. Limits with an algorithm, which come last, neither are nor
- * cause it.
- *
- * @param quotaMode a descriptor that is denied is a quota, which does not keep the call from passing: the others count
- */
-function stopIncrements(
-  all: readonly LimitedDescriptor[],
-  resolutions: readonly Resolution[],
-  quotaMode: boolean,
-): readonly LimitedDescriptor[] {
-  const operations = all.filter(isCountedAlone);
-  const additions = operations.filter(({ isNegative }) => !isNegative);
-  const isDenied = !quotaMode && resolutions.some(({ kind }) => kind === 'denied');
-  if (resolutions.some(isInLocalCache)) {
-    for (const addition of additions) addition.hits = 0;
-  } else if (isDenied || additions.length > 1) {
-    // Negative hits are part of the step: they lower the count on which later additions are judged, and show the count
-    // before these.
-    const group: Group = { mode: 'stop_when_over', isOver: isDenied };
-    for (const operation of operations) operation.group = group;
-  }
-  return [...operations, ...all.filter((each) => !isCountedAlone(each))];
-}
-
-/** Whether the local cache has a limit of a descriptor as over, which counts in fixed windows by itself. */
-function isInLocalCache(resolution: Resolution): boolean {
-  return limitsOfResolution(resolution).some((limited) => limited.isKnownOver && isCountedAlone(limited));
-}
-
-/** Whether a limit counts in fixed windows, and each of its counts is compared with it alone. */
-function isCountedAlone({ limit }: LimitedDescriptor): boolean {
-  return limit.algorithm === undefined;
+  readonly rule: Rule | undefined;
 }

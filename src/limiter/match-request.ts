@@ -13,8 +13,8 @@ export interface Matches {
    */
   readonly rules: readonly (Rule | undefined)[];
   /**
-   * For each descriptor that has a limit of its own, the rule that it would match; undefined when no rule has an
-   * algorithm.
+   * For each descriptor that has a limit of its own, the rule that it would match; undefined when no rule has anything
+   * that such a limit keeps.
    */
   readonly overridden: readonly (Rule | undefined)[] | undefined;
   /** The names of the rules that they replace. */
@@ -47,7 +47,7 @@ export function matchRequest(
     }
     // Not as a part of the above, which is that of every decision.
     const overridden =
-      ruleset?.withScripts === undefined
+      ruleset?.withScripts === undefined && ruleset?.hasPostpaid !== true
         ? undefined
         : descriptors.map(({ limit, entries }) =>
             limit === undefined ? undefined : matchRule(domain, entries, search),

@@ -1,6 +1,7 @@
 import type { Entry, Level } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
 import type { Unit } from '../rules/unit';
+import type { Purpose } from '../counting/algorithms/algorithm';
 import { LARGEST_COUNT } from '../counting/operation';
 import { DecisionError } from '../counting/decision-error';
 
@@ -18,6 +19,8 @@ export interface RateLimitRequest {
   readonly descriptors: readonly Descriptor[];
   /** The hits of every descriptor without its own; 0 means 1. */
   readonly hitsAddend: number;
+  /** What it is for, on all limits. Undefined: a postpaid limit is asked, or receives a report; others count. */
+  readonly purpose?: Purpose | undefined;
 }
 
 export interface Descriptor {
@@ -37,6 +40,21 @@ export interface LimitOverride {
   readonly requestsPerUnit: number;
   /** Undefined if the request has UNKNOWN or an unknown number; rejected in a domain that has rules. */
   readonly unit: Unit | undefined;
+}
+
+/**
+ * What a descriptor is for on a limit; undefined: it counts if it fits, or is given back. A postpaid limit is asked by
+ * a request that names no hits.
+ */
+export function purposeOf(
+  isPostpaid: boolean,
+  { hitsAddend, isNegativeHits }: Descriptor,
+  request: RateLimitRequest,
+): Purpose | undefined {
+  if (isNegativeHits || (request.purpose === undefined && !isPostpaid)) return undefined;
+  if (hitsAddend === 0 || request.purpose === 'ask') return 'ask';
+  const isNamed = hitsAddend > 0 || request.hitsAddend > 0 || request.purpose === 'report';
+  return isNamed ? 'report' : 'ask';
 }
 
 /** The descriptor's own hits if it has any, otherwise the request's, where 0 means 1. */

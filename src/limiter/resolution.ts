@@ -2,6 +2,7 @@ import type { FailurePolicy } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
 import { plainStatisticsKey } from '../rules/statistics-key';
 import type { RuleStatistics } from '../statistics/rule-statistics';
+import { MOST_REPORTED, type Purpose } from '../counting/algorithms/algorithm';
 import type { Limit } from '../counting/limit';
 import { Operation } from '../counting/operation';
 import type { DescriptorStatus } from './verdict';
@@ -15,11 +16,18 @@ export class LimitedDescriptor extends Operation {
     key: string,
     readonly statistics: RuleStatistics,
     /** The hits of the call, which the statistics count whether they are added or not. */
-    readonly callHits: number,
+    public callHits: number,
     /** Whether the hits of the call are to be subtracted. */
     readonly isNegative: boolean,
   ) {
     super(limit, key, isNegative ? -callHits : callHits);
+  }
+
+  /** The call does not count if it fits, but asks, or reports. */
+  serve(purpose: Purpose): void {
+    this.purpose = purpose;
+    this.callHits = purpose === 'ask' ? 0 : Math.min(MOST_REPORTED, this.callHits);
+    this.hits = this.callHits;
   }
 
   /** Whether this process has decided it by hits that it held, or by what it knew of a key that it leases. */
@@ -30,7 +38,10 @@ export class LimitedDescriptor extends Operation {
   /** Whether it is over its limit, once that is known. */
   get isOver(): boolean {
     if (this.isKnownOver) return true;
-    return this.outcome === undefined ? this.countAfter > this.limit.requestsPerUnit : !this.outcome.isAllowed;
+    if (this.outcome !== undefined) return !this.outcome.isAllowed;
+    const { countAfter, limit, purpose } = this;
+    if (purpose === undefined) return countAfter > limit.requestsPerUnit;
+    return countAfter - this.hits >= limit.requestsPerUnit;
   }
 }
 

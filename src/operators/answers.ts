@@ -43,6 +43,8 @@ export interface CounterState extends LimitOfCounter {
   readonly count: number;
   /** The hits of it that this instance holds for later calls. Null: it leases none of this limit. */
   readonly leased: number | null;
+  /** Hits beyond the limit. Null: it is not postpaid. */
+  readonly overdrawn: number | null;
   /** Whole seconds until the store removes the counter; null when there is none, or the store cannot report it. */
   readonly timeToLive: number | null;
   /** With an algorithm, the present. */

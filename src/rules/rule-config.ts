@@ -150,6 +150,8 @@ export interface RuleLimit {
   readonly algorithm?: AlgorithmName | undefined;
   /** Of a token bucket, a whole number of at least 1; undefined: `requestsPerUnit`. */
   readonly burst?: number | undefined;
+  /** Whether calls ask without hits, and report hits afterwards, which count also beyond the limit. */
+  readonly postpaid: boolean;
   /** Whether its hits may be leased; undefined: LEASES decides. */
   readonly lease?: boolean | undefined;
   /** Undefined: the limit always applies. */
@@ -170,6 +172,7 @@ export const NO_LIMIT: RuleLimit = {
   requestsPerUnit: 0,
   algorithm: undefined,
   burst: undefined,
+  postpaid: false,
   lease: undefined,
   active: undefined,
   name: '',
@@ -177,7 +180,12 @@ export const NO_LIMIT: RuleLimit = {
 };
 
 /** The fields that `/rlconfig` shows after the number of requests, by their names in rule files. */
-export const SHOWN_AFTER_NUMBER = ['algorithm', 'burst', 'lease'] as const satisfies readonly (keyof RuleLimit)[];
+export const SHOWN_AFTER_NUMBER = [
+  'algorithm',
+  'burst',
+  'postpaid',
+  'lease',
+] as const satisfies readonly (keyof RuleLimit)[];
 
 /** The name of a field in rule files: `requests_per_unit` of `requestsPerUnit`. */
 export function nameInFiles(field: string): string {

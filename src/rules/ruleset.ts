@@ -49,6 +49,8 @@ interface Summary {
   readonly leased: Named;
   /** Whether a rule has a policy of its own for failures of the store, other than `error`. */
   readonly hasPolicies: boolean;
+  /** Whether a limit is postpaid. */
+  readonly hasPostpaid: boolean;
 }
 
 /** All active rules. Immutable: a reload creates another one. */
@@ -58,6 +60,7 @@ export class Ruleset implements Summary {
   readonly notLocal: Named;
   readonly leased: Named;
   readonly hasPolicies: boolean;
+  readonly hasPostpaid: boolean;
 
   /**
    * @param domains the top level of each domain
@@ -67,13 +70,14 @@ export class Ruleset implements Summary {
   constructor(
     readonly domains: ReadonlyMap<string, Level>,
     readonly unmatched: ReadonlyMap<string, Rule>,
-    { size, withScripts, notLocal, leased, hasPolicies }: Summary,
+    { size, withScripts, notLocal, leased, hasPolicies, hasPostpaid }: Summary,
   ) {
     this.size = size;
     this.withScripts = withScripts;
     this.notLocal = notLocal;
     this.leased = leased;
     this.hasPolicies = hasPolicies;
+    this.hasPostpaid = hasPostpaid;
   }
 
   /** The top level of a domain, undefined when no rule file names it. */
@@ -214,6 +218,7 @@ export class RulesetBuilder {
   readonly #notLocal = new NameList();
   readonly #leased = new NameList();
   #hasPolicies = false;
+  #hasPostpaid = false;
 
   addRows(rows: Iterable<RuleRow>): void {
     for (const row of rows) {
@@ -228,8 +233,15 @@ export class RulesetBuilder {
 
   done(): Ruleset {
     const [size, withScripts, notLocal, leased] = [this.#size, this.#withScripts, this.#notLocal, this.#leased];
-    const hasPolicies = this.#hasPolicies;
-    return new Ruleset(this.#domains, this.#unmatched, { size, withScripts, notLocal, leased, hasPolicies });
+    const [hasPolicies, hasPostpaid] = [this.#hasPolicies, this.#hasPostpaid];
+    return new Ruleset(this.#domains, this.#unmatched, {
+      size,
+      withScripts,
+      notLocal,
+      leased,
+      hasPolicies,
+      hasPostpaid,
+    });
   }
 
   /**
@@ -241,6 +253,7 @@ export class RulesetBuilder {
     const rule = new Rule(config, this.#source, parent);
     const needsScripts = rule.options.allOrNothing || rule.limits.some(({ algorithm }) => algorithm !== undefined);
     if (needsScripts) this.#withScripts ??= rule;
+    if (rule.limits.some(({ postpaid }) => postpaid)) this.#hasPostpaid = true;
     if (depth === UNMATCHED) this.#unmatched.set(rule.domain, rule);
     else {
       const level = parent === undefined ? this.#top : (parent.nested ??= new Level());

@@ -14,6 +14,9 @@ export class RuleStatistics {
   overLimitWithLocalCache = 0;
   shadowMode = 0;
   totalNegativeHits = 0;
+  /** Calls that asked whether anything was left, without hits; and those that were denied. */
+  asks = 0;
+  asksDenied = 0;
   /** Descriptors of a domain without rules: the key is the domain. */
   domainNotFound = 0;
 
@@ -47,4 +50,6 @@ export const RULE_STATS = [
   ['total_negative_hits', 'totalNegativeHits'],
   ['domain_not_found', 'domainNotFound'],
   ['near_limit_partial', 'nearLimitPartial'],
+  ['asks', 'asks'],
+  ['asks_denied', 'asksDenied'],
 ] as const satisfies readonly (readonly [stat: string, field: keyof RuleStatistics])[];

@@ -1,5 +1,5 @@
 import { EMPTY, NEVER, type Observable, distinctUntilChanged, firstValueFrom, forkJoin, map, throwIfEmpty } from 'rxjs';
-import type { AlgorithmLimit } from '../counting/algorithms/algorithm';
+import type { Algorithm, AlgorithmLimit, Purpose } from '../counting/algorithms/algorithm';
 import { DecisionError } from '../counting/decision-error';
 import { algorithmOf } from '../counting/limit';
 import {
@@ -55,10 +55,11 @@ type OperationHeader = readonly [hits: number, requestsPerUnit: number, lengthSe
 interface More {
   /** {@link CountedLimit.endsAt}. */
   readonly endsAt?: number | undefined;
-  readonly algorithm?: Pick<AlgorithmLimit, 'name' | 'burst' | 'lengthSeconds'> | undefined;
+  readonly algorithm?: Omit<AlgorithmLimit, 'requestsPerUnit'> | undefined;
   readonly calls?: number[] | undefined;
   readonly lease?: Pick<LeaseRequest, 'wants' | 'milliseconds'> | undefined;
   readonly onlyInWindow?: number | undefined;
+  readonly purpose?: Purpose | undefined;
   /** Of the first operation of a group; `same`: it is of that of the operation before. */
   readonly group?: Group | 'same' | undefined;
 }
@@ -269,7 +270,8 @@ function* messagesOf(batch: readonly Operation[]): Generator<BatchMessage, void,
 }
 
 function isAlike(one: Operation, other: Operation): boolean {
-  if (!Object.is(one.hits, other.hits) || one.group !== other.group || one.calls !== undefined) return false;
+  if (!Object.is(one.hits, other.hits) || one.purpose !== other.purpose) return false;
+  if (one.group !== other.group || one.calls !== undefined) return false;
   // A lease is asked for, or given back, for one key.
   for (const { lease, onlyInWindow } of [one, other])
     if (lease !== undefined || onlyInWindow !== undefined) return false;
@@ -283,15 +285,19 @@ function isAlike(one: Operation, other: Operation): boolean {
   );
 }
 
+function describe({ name, burst, lengthSeconds, postpaid }: Algorithm): More['algorithm'] {
+  return { name, burst, lengthSeconds, postpaid };
+}
+
 function headOf(operation: Operation, isJoined: boolean): OperationHeader {
-  const { hits, limit, calls, group, lease, onlyInWindow } = operation;
+  const { hits, limit, calls, group, lease, onlyInWindow, purpose } = operation;
   const { requestsPerUnit, lengthSeconds, endsAt, algorithm } = limit;
   if (algorithm === undefined && group === undefined && lease === undefined && endsAt === undefined)
     return [hits, requestsPerUnit, lengthSeconds];
-  const decides = algorithm && { name: algorithm.name, burst: algorithm.burst, lengthSeconds: algorithm.lengthSeconds };
+  const decides = algorithm && describe(algorithm);
   const asks = lease && { wants: lease.wants, milliseconds: lease.milliseconds };
   const joined = isJoined ? ('same' as const) : group;
-  const more = { endsAt, algorithm: decides, calls, group: joined, lease: asks, onlyInWindow };
+  const more = { endsAt, algorithm: decides, calls, group: joined, lease: asks, onlyInWindow, purpose };
   // A message has no −0.
   return [hits, group?.mode === 'stop_when_over' ? mostOf(operation) : requestsPerUnit, lengthSeconds, more];
 }
@@ -309,6 +315,7 @@ function operationsIn(message: BatchMessage): readonly Operation[] {
       operation.group = group;
       operation.lease = last?.lease && { ...last.lease, sentAt: 0, granted: 0 };
       operation.onlyInWindow = last?.onlyInWindow;
+      operation.purpose = last?.purpose;
       operations.push(operation);
     } else {
       const [, requestsPerUnit, lengthSeconds, more] = item;

@@ -1,4 +1,4 @@
-import type { AlgorithmLimit, Outcome } from '../../src/counting/algorithms/algorithm';
+import type { AlgorithmLimit, Outcome, Purpose } from '../../src/counting/algorithms/algorithm';
 import { algorithmOf } from '../../src/counting/limit';
 import fc from '../support/data/properties';
 
@@ -11,7 +11,7 @@ export function shown({ isAllowed, used, remaining, secondsUntilReset, retryAfte
 
 /** One limit with an algorithm on one key, in whole numbers of any size: times are in Unix microseconds. */
 interface Model {
-  decide(hits: bigint, now: bigint): Shown;
+  decide(hits: bigint, now: bigint, purpose?: Purpose): Shown;
 }
 
 export function modelOf(limit: AlgorithmLimit): Model {
@@ -63,6 +63,7 @@ export function hitsOf({ calls }: StepOf<typeof anyStep>, limit: AlgorithmLimit)
 export const anyStart = fc.integer({ min: 0, max: 1000 }).map((step) => 1_764_000_000_000 + step * 977);
 
 const SECOND = 1_000_000n;
+const MOST_IN_WINDOW = 2n ** 32n - 1n;
 
 function ceil(numerator: bigint, denominator: bigint): bigint {
   return -floor(-numerator, denominator);
@@ -86,9 +87,10 @@ class FixedModel implements Model {
     this.#limit = BigInt(requestsPerUnit);
   }
 
-  decide(hits: bigint): Shown {
-    const isAllowed = hits <= 0n || this.#used + hits <= this.#limit;
-    if (isAllowed) this.#used = atLeast(0n, this.#used + hits);
+  decide(hits: bigint, _now: bigint, purpose?: Purpose): Shown {
+    const fits = hits <= 0n || this.#used + hits <= this.#limit;
+    const isAllowed = purpose === undefined ? fits : this.#used < this.#limit;
+    if (isAllowed || purpose === 'report') this.#used = atLeast(0n, this.#used + hits);
     const remaining = Number(atLeast(0n, this.#limit - this.#used));
     return { isAllowed, used: Number(this.#used), remaining, secondsUntilReset: 0, retryAfterSeconds: 0 };
   }
@@ -100,6 +102,8 @@ class BucketModel implements Model {
   readonly #window: bigint;
   readonly #rate: bigint;
   readonly #capacity: bigint;
+  /** The most that reports make of what is missing. */
+  readonly #ceiling: bigint;
   /** Of tokens, times the microseconds of the window. */
   #missing = 0n;
   #at = 0n;
@@ -109,23 +113,32 @@ class BucketModel implements Model {
     this.#window = BigInt(limit.lengthSeconds) * SECOND;
     this.#rate = BigInt(limit.requestsPerUnit);
     this.#capacity = this.#rate === 0n ? 0n : BigInt(limit.burst ?? limit.requestsPerUnit);
+    const longest = limit.postpaid === true ? BigInt(Math.max(86_400, limit.lengthSeconds)) * SECOND : 0n;
+    this.#ceiling = this.#capacity * this.#window + longest * this.#rate;
   }
 
-  decide(hits: bigint, now: bigint): Shown {
+  decide(hits: bigint, now: bigint, purpose?: Purpose): Shown {
     this.#missing = atLeast(0n, this.#missing - (now - this.#at) * this.#rate);
     this.#at = now;
+    const full = this.#capacity * this.#window;
     const after = atLeast(0n, this.#missing + hits * this.#window);
-    const isAllowed = hits <= 0n || after <= this.#capacity * this.#window;
+    const isAllowed = purpose === undefined ? hits <= 0n || after <= full : this.#missing + this.#window <= full;
     let reset: bigint;
-    if (isAllowed) reset = this.#secondsTo((this.#missing = after));
+    if (purpose !== undefined) {
+      this.#missing = after < this.#ceiling ? after : this.#ceiling;
+      reset = isAllowed
+        ? this.#secondsTo(this.#missing)
+        : atLeast(1n, this.#secondsTo(this.#missing + this.#window - full));
+    } else if (isAllowed) reset = this.#secondsTo((this.#missing = after));
     else if (hits <= this.#capacity) reset = atLeast(1n, this.#secondsTo(after - this.#capacity * this.#window));
     else reset = this.#rate === 0n ? BigInt(this.#limit.lengthSeconds) : atLeast(1n, this.#secondsTo(this.#missing));
-    const remaining = floor(this.#capacity * this.#window - this.#missing, this.#window);
-    const untilOne = this.#missing + this.#window - this.#capacity * this.#window;
+    const free = floor(full - this.#missing, this.#window);
+    const remaining = atLeast(0n, free);
+    const untilOne = this.#missing + this.#window - full;
     const closed = this.#rate === 0n || untilOne <= 0n ? 0n : untilOne / this.#rate / SECOND;
     return {
       isAllowed,
-      used: Number(this.#capacity - remaining),
+      used: Number(this.#capacity - free),
       remaining: Number(remaining),
       secondsUntilReset: Number(reset),
       retryAfterSeconds: Number(closed),
@@ -133,7 +146,8 @@ class BucketModel implements Model {
   }
 
   #secondsTo(missing: bigint): bigint {
-    return missing === 0n ? 0n : ceil(missing, this.#rate * SECOND);
+    // Without a rate, nothing ever flows back: the length of the window stands for that.
+    return missing === 0n ? 0n : ceil(missing, atLeast(1n, this.#rate) * SECOND);
   }
 }
 
@@ -148,11 +162,14 @@ class WindowsModel implements Model {
     this.#limit = BigInt(requestsPerUnit);
   }
 
-  decide(hits: bigint, now: bigint): Shown {
+  decide(hits: bigint, now: bigint, purpose?: Purpose): Shown {
     const clock = now / 1000n;
     const number = clock / this.#window;
-    const isAllowed = hits <= 0n || this.#used(clock) + hits <= this.#limit;
-    if (hits >= 0n && isAllowed) this.#set(number, this.#of(number) + hits);
+    const fits = hits <= 0n || this.#used(clock) + hits <= this.#limit;
+    const isAllowed = purpose === undefined ? fits : this.#used(clock) < this.#limit;
+    const sum = this.#of(number) + hits;
+    if (hits >= 0n && (isAllowed || purpose === 'report'))
+      this.#set(number, sum < MOST_IN_WINDOW ? sum : MOST_IN_WINDOW);
     if (hits < 0n) {
       const left = this.#of(number) + hits;
       this.#set(number, atLeast(0n, left));
@@ -166,7 +183,7 @@ class WindowsModel implements Model {
       secondsUntilReset: Number(
         isAllowed
           ? ceil(this.#firstEmpty(clock) - clock, 1000n)
-          : atLeast(1n, ceil(this.#firstFit(hits, clock) - clock, 1000n)),
+          : atLeast(1n, ceil(this.#firstFit(purpose === undefined ? hits : 1n, clock) - clock, 1000n)),
       ),
       retryAfterSeconds: used < this.#limit ? 0 : Number((this.#firstFit(1n, clock) - clock) / 1000n),
     };

@@ -1,4 +1,4 @@
-import type { AlgorithmLimit } from '../../src/counting/algorithms/algorithm';
+import type { AlgorithmLimit, Purpose } from '../../src/counting/algorithms/algorithm';
 import { ExpiringCounts, TimedCounts } from '../../src/counting/counts';
 import { algorithmOf } from '../../src/counting/limit';
 import type { Operation } from '../../src/counting/operation';
@@ -28,9 +28,10 @@ class Simulated {
   }
 
   /** Applies one call. */
-  decide(hits: number): readonly Operation[] {
+  decide(hits: number, purpose?: Purpose): readonly Operation[] {
     const group = this.#algorithms.length > 1 ? allOrNothingGroup() : undefined;
     const call = this.#algorithms.map((algorithm, index) => operation(`k${index}`, hits, { algorithm, group }));
+    for (const each of call) each.purpose = purpose;
     simulate(call, this.#table);
     return call;
   }
@@ -50,13 +51,16 @@ describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s', (
         anyLimit(name),
         fc.array(anyStep, { minLength: 1, maxLength: 12 }),
         anyStart,
-        (limit, steps, start) => {
+        fc.constantFrom('counted', 'reported', 'postpaid'),
+        (given, steps, start, mode) => {
+          const limit = { ...given, postpaid: mode === 'postpaid' };
           const [model, simulated] = [modelOf(limit), new Simulated([limit], start)];
           for (const step of steps) {
             simulated.pass(Math.floor(step.pause * limit.lengthSeconds * 1000));
             for (const hits of hitsOf(step, limit)) {
-              const expected = model.decide(BigInt(hits), BigInt(simulated.now) * 1000n);
-              const [{ outcome, countAfter: after }] = simulated.decide(hits) as [Operation];
+              const purpose = mode === 'counted' || hits < 0 ? undefined : hits === 0 ? 'ask' : 'report';
+              const expected = model.decide(BigInt(hits), BigInt(simulated.now) * 1000n, purpose);
+              const [{ outcome, countAfter: after }] = simulated.decide(hits, purpose) as [Operation];
               expect([shown(outcome!), after]).toEqual([expected, expected.used]);
             }
           }

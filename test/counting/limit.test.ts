@@ -1,5 +1,5 @@
 import { type Limit, type LimitOptions, limitOfOverride, limitOfRule } from '../../src/counting/limit';
-import type { RuleLimit } from '../../src/rules/rule-config';
+import { NO_LIMIT, type RuleLimit } from '../../src/rules/rule-config';
 import { matchRule } from '../../src/rules/ruleset';
 import { UNITS } from '../../src/rules/unit';
 import { entries } from '../support/data/requests';
@@ -131,7 +131,7 @@ describe('a limit', () => {
   it('is tried with another number of requests', () => {
     const tried = { limitTried: 7 };
     expect(limitOf(limit(1, 'MINUTE'), {}, tried)).toMatchObject({ requestsPerUnit: 7 });
-    const sent = limitOfOverride({ requestsPerUnit: 1, unit: UNITS.HOUR }, undefined, {
+    const sent = limitOfOverride({ requestsPerUnit: 1, unit: UNITS.HOUR }, NO_LIMIT, {
       nearLimitRatio: 0.8,
       ...tried,
     });
@@ -139,10 +139,10 @@ describe('a limit', () => {
   });
 });
 
-it('a limit override has nothing of the rule but its algorithm', () => {
+it('a limit override has nothing of the rule but its algorithm, and whether it is postpaid', () => {
   const sent = { requestsPerUnit: 10, unit: UNITS.HOUR };
   const settings = { nearLimitRatio: 0.8, limitNameFromRule: true, leases: 'auto', onStoreFailure: 'local' } as const;
-  const plain = limitOfOverride(sent, undefined, settings);
+  const plain = limitOfOverride(sent, NO_LIMIT, settings);
   expect(plain).toMatchObject({
     path: '',
     shadowMode: false,
@@ -155,4 +155,6 @@ it('a limit override has nothing of the rule but its algorithm', () => {
   const decided = limitOfOverride(sent, rule, settings);
   expect(decided).toMatchObject({ lengthSeconds: 3600, capacity: 30, onStoreFailure: 'error' });
   expect(decided).toMatchObject({ ...sent, unitMultiplier: 1, name: '', algorithmName: 'token_bucket', burst: 30 });
+  const postpaid = [false, true].map((each) => limitOfOverride(sent, { ...rule, postpaid: each }, settings).postpaid);
+  expect(postpaid).toEqual([false, true]);
 });

@@ -160,6 +160,7 @@ describe('checkResources', () => {
       active: undefined,
       unlimited: isUnlimited,
       name: '',
+      postpaid: false,
       replaces: [],
     };
     const values = {
@@ -243,6 +244,7 @@ function anyDomain(): fc.Arbitrary<DomainConfig> {
       unitMultiplier: fc.constantFrom(1, 10, 11),
       algorithm: fc.constantFrom(undefined, 'token_bucket' as const, 'sliding_window' as const),
       burst: fc.constantFrom(undefined, 1, 4_294_967_295),
+      postpaid: fc.boolean(),
       lease: fc.constantFrom(undefined, true, false),
       calendar: fc.option(
         fc.record({ timeZone: fc.constantFrom('UTC', 'Europe/Berlin', 'BST'), startsOn: fc.constantFrom(1, 7, 15) }),

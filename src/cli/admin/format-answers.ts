@@ -36,9 +36,8 @@ function addRule(rule: NestedRule, indent: string, lines: string[]): void {
 
 /** A counter, and its count before a change. */
 export function formatCounter(counter: CounterState | CounterChange): string {
-  const { cacheKey, count, requestsPerUnit, unit, unitMultiplier, windowEnd, timeToLive, isInLocalCache, leased } =
-    counter;
-  const { active, activity } = counter;
+  const { cacheKey, count, requestsPerUnit, unit, unitMultiplier, windowEnd, timeToLive } = counter;
+  const { isInLocalCache, overdrawn, leased, active, activity } = counter;
   const { count: open = 0, first = [] } = counter.openReservations ?? {};
   const [algorithm, ...burst] = algorithmParts(counter);
   const limit = [`limit ${requestsPerUnit} per ${windowText(unit, unitMultiplier)}`, ...algorithmParts(counter)];
@@ -49,6 +48,7 @@ export function formatCounter(counter: CounterState | CounterChange): string {
     `  ${limit.join(', ')}`,
     `  ${algorithm === undefined ? 'window ends' : 'no hits count from'} ${windowEnd}${timeToLive === null ? '' : `, removed in ${timeToLive} s`}`,
     `  key ${cacheKey}`,
+    ...(overdrawn ? [`  overdrawn by ${counted(overdrawn, 'hit')}`] : []),
     ...(leased ? [`  ${counted(leased, 'hit')} held for later calls`] : []),
     ...(isInLocalCache ? ['  in the local cache, as over the limit'] : []),
     ...(open > 0

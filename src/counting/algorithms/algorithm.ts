@@ -28,10 +28,16 @@ export type LimitState = BucketState | WindowsState;
 /** A call that an algorithm has decided. */
 export interface Outcome {
   readonly isAllowed: boolean;
-  /** The hits that count towards the limit after the call. Those of a call that is denied never do. */
+  /**
+   * The hits that count towards the limit after the call. Those of a call that is denied never do, unless it is a
+   * report, which may exceed the capacity.
+   */
   readonly used: number;
   readonly remaining: number;
-  /** If no others follow: denied, until the same hits would be allowed, at least 1; allowed, until no hits count. */
+  /**
+   * If no others follow: denied, until the same hits would be allowed, of an ask or a report until one would be, at
+   * least 1; allowed, until no hits count.
+   */
   readonly secondsUntilReset: number;
   /** Whole seconds in which a single hit is denied, too; rounded down. */
   readonly retryAfterSeconds: number;
@@ -44,6 +50,14 @@ export interface Returnable {
   readonly number: number | undefined;
   readonly rest: number;
 }
+/**
+ * What a call is for that does not count if it fits: `ask` counts nothing, and is over when nothing is left; `report`
+ * counts with all of its hits, and is over when nothing was left before them.
+ */
+export type Purpose = 'ask' | 'report';
+
+/** A report of more hits counts as one of so many, so that sums of counts stay exact. */
+export const MOST_REPORTED = 2 ** 52;
 
 /** The numbers of a limit that an algorithm decides. */
 export interface AlgorithmLimit {
@@ -54,12 +68,14 @@ export interface AlgorithmLimit {
   readonly lengthSeconds: number;
   /** The hits that a full token bucket allows at once. Undefined: `requestsPerUnit`; otherwise from 1 to 2^32 − 1. */
   readonly burst: number | undefined;
+  /** Whether hits are reported after their calls, so that they count also beyond the limit. */
+  readonly postpaid?: boolean | undefined;
 }
 
 /**
  * How the calls on one counter are decided. The same functions serve the counters in memory, and the calls that were
  * merged into one operation on another store, whose scripts have the same arithmetic. A call counts with all of its
- * hits or with none.
+ * hits or with none, a report always with all.
  */
 export interface Algorithm extends AlgorithmLimit {
   /** The most hits that can count at once. */
@@ -86,5 +102,5 @@ export interface Algorithm extends AlgorithmLimit {
   /** Whether a counter of the limit can have a state, whatever the types say: one that a store has sent. */
   isPossible(state: LimitState): boolean;
   /** Decides a call at the time of the state. @param hits negative: they are given back; 0: nothing changes */
-  decide(state: LimitState, hits: number): Outcome;
+  decide(state: LimitState, hits: number, purpose?: Purpose): Outcome;
 }

@@ -1,11 +1,16 @@
 import { MAX_FILL_SECONDS } from '../../rules/unit';
 import { isWholeNumber } from '../../text/plain-number';
 import { BUCKET_LEASE_MS } from '../grant';
-import type { Algorithm, AlgorithmLimit, BucketState, Outcome, Returnable, Span } from './algorithm';
+import type { Algorithm, AlgorithmLimit, BucketState, Outcome, Purpose, Returnable, Span } from './algorithm';
 
 const MICROSECONDS = 1_000_000;
 /** A bucket takes tokens back that is full only after this time, in microseconds: see {@link TokenBucket.windowAt}. */
 export const LEAST_RETURNABLE = 2_000 * BUCKET_LEASE_MS;
+/**
+ * For how long reports close a bucket at most, or for a window if that is longer: a bound on a wrong report, and at ten
+ * times the rate still no more passes than the rate.
+ */
+const LONGEST_DEBT_SECONDS = 86_400;
 
 /**
  * A bucket of `burst` tokens, into which `requestsPerUnit` flow in each window, in equal distances. Each hit takes one;
@@ -20,29 +25,41 @@ export class TokenBucket implements Algorithm {
   readonly capacity: number;
   /** How many parts of a microsecond are told apart: 1 where a hit takes whole ones. */
   readonly parts: number;
+  readonly postpaid: boolean;
   /** From empty to full. */
   readonly span: Span;
+  /** The longest that it can take to be full: longer than {@link span} where reports count beyond the limit. */
+  readonly ceiling: Span;
   readonly lifetime: number;
   /** What one hit takes, rounded to a double. */
   readonly microsecondsPerHit: number;
   /** What one hit takes, exactly: in parts of a microsecond. */
   readonly #partsPerHit: number;
+  readonly #hit: Span;
+  /** More hits make no difference. */
+  readonly #mostHits: number;
 
-  constructor({ requestsPerUnit, lengthSeconds, burst }: AlgorithmLimit) {
+  constructor({ requestsPerUnit, lengthSeconds, burst, postpaid = false }: AlgorithmLimit) {
     const window = lengthSeconds * MICROSECONDS;
     const rate = Math.max(1, requestsPerUnit);
     const common = greatestCommonDivisor(window, rate);
     this.requestsPerUnit = requestsPerUnit;
     this.lengthSeconds = lengthSeconds;
     this.burst = burst;
+    this.postpaid = postpaid;
     this.#partsPerHit = window / common;
     this.parts = rate / common;
     this.microsecondsPerHit = window / rate;
     // An override may have a lower rate than the burst of its rule was checked with.
     const most = Math.max(1, Math.floor((MAX_FILL_SECONDS / lengthSeconds) * rate));
     this.capacity = requestsPerUnit === 0 ? 0 : Math.min(burst ?? requestsPerUnit, most);
+    this.#hit = { whole: Math.floor(this.#partsPerHit / this.parts), part: this.#partsPerHit % this.parts };
+    this.#mostHits = this.capacity;
     this.span = this.spanOf(this.capacity);
     this.lifetime = Math.ceil((this.span.whole + 1) / MICROSECONDS);
+    const debt = postpaid && this.capacity > 0 ? Math.max(LONGEST_DEBT_SECONDS, lengthSeconds) * MICROSECONDS : 0;
+    this.ceiling = { whole: this.span.whole + debt, part: this.span.part };
+    if (debt > 0) this.#mostHits = Math.ceil((this.ceiling.whole + 1) / this.microsecondsPerHit) + 1;
   }
 
   empty(now: number): BucketState {
@@ -54,9 +71,8 @@ export class TokenBucket implements Algorithm {
     const left = whole + before - now + (parts !== this.parts && part > 0 ? 1 : 0);
     const rest = parts === this.parts ? part : 0;
     if (left < 0) return this.empty(now);
-    const span = isLonger({ whole: left, part: rest }, this.span) ? this.span : { whole: left, part: rest };
-    // Not spread: that takes microseconds.
-    return { whole: span.whole, part: span.part, parts: this.parts, now };
+    const { whole: kept, part: keptPart } = this.#cut({ whole: left, part: rest });
+    return { whole: kept, part: keptPart, parts: this.parts, now };
   }
 
   /**
@@ -93,32 +109,39 @@ export class TokenBucket implements Algorithm {
   isPossible(state: BucketState): boolean {
     const { whole, part, parts } = state;
     return (
-      isWholeNumber(whole) && isWholeNumber(part) && parts === this.parts && part < parts && !isLonger(state, this.span)
+      isWholeNumber(whole) &&
+      isWholeNumber(part) &&
+      parts === this.parts &&
+      part < parts &&
+      !isLonger(state, this.ceiling)
     );
   }
 
-  decide(state: BucketState, hits: number): Outcome {
-    const { now } = state;
+  decide(state: BucketState, hits: number, purpose?: Purpose): Outcome {
+    if (purpose !== undefined) {
+      const left = this.#left(state, this.#plus(state, this.spanOf(hits)));
+      if (!isLonger(this.#plus(state, this.#hit), this.span)) return this.#outcome(left, true, secondsOf(left));
+      return this.#denied(left, secondsOf(this.#minus(this.#plus(left, this.#hit), this.span)));
+    }
     if (hits > this.capacity)
       return this.#denied(state, this.requestsPerUnit === 0 ? this.lengthSeconds : secondsOf(state));
     const after = this.#plus(state, this.spanOf(hits));
     if (hits > 0 && isLonger(after, this.span)) return this.#denied(state, secondsOf(this.#minus(after, this.span)));
-    const left = after.whole < 0 ? NOTHING : after;
-    const isSame = left.whole === state.whole && left.part === state.part;
-    return this.#outcome(
-      isSame ? state : { whole: left.whole, part: left.part, parts: this.parts, now },
-      true,
-      secondsOf(left),
-    );
+    const left = this.#left(state, after);
+    return this.#outcome(left, true, secondsOf(left));
   }
 
   /** What hits take from the bucket, or give back: then negative microseconds, and a positive part. */
   spanOf(hits: number): Span {
     const { parts } = this;
-    const count = Math.min(Math.abs(hits), this.capacity);
+    const { whole: perHit, part: rest } = this.#hit;
+    const count = Math.min(Math.abs(hits), this.#mostHits);
+    if (count >= 2 ** 32) {
+      const product = BigInt(count) * BigInt(this.#partsPerHit);
+      const long = { whole: Number(product / BigInt(parts)), part: Number(product % BigInt(parts)) };
+      return hits >= 0 ? long : this.#minus(NOTHING, long);
+    }
     // Products of up to 64 bits: in halves of 16 bits, each is exact.
-    const perHit = Math.floor(this.#partsPerHit / parts);
-    const rest = this.#partsPerHit % parts;
     const high = Math.floor(count / 65_536) * rest;
     const low = (high % parts) * 65_536 + (count % 65_536) * rest;
     const whole = count * perHit + Math.floor(high / parts) * 65_536 + Math.floor(low / parts);
@@ -131,11 +154,11 @@ export class TokenBucket implements Algorithm {
   }
 
   #outcome(state: BucketState, isAllowed: boolean, secondsUntilReset: number): Outcome {
-    const remaining = this.#tokensIn(this.#minus(this.span, state));
+    const remaining = Math.max(0, Math.min(this.capacity, this.#tokensIn(this.#minus(this.span, state))));
     const { whole } = this.#minus(this.#plus(state, this.spanOf(1)), this.span);
     return {
       isAllowed,
-      used: this.capacity - remaining,
+      used: this.capacity - remaining + this.#overdrawn(state),
       remaining,
       secondsUntilReset,
       retryAfterSeconds: remaining > 0 ? 0 : Math.floor(whole / MICROSECONDS),
@@ -143,12 +166,32 @@ export class TokenBucket implements Algorithm {
     };
   }
 
-  /** How many hits a time is enough for. */
+  /** The hits beyond the capacity, of which a part counts as one. */
+  #overdrawn(state: Span): number {
+    const debt = this.#minus(state, this.span);
+    if (debt.whole < 0) return 0;
+    const hits = this.#tokensIn(debt);
+    return isLonger(debt, this.spanOf(hits)) ? hits + 1 : hits;
+  }
+
+  /** How many hits a time is enough for; not more than 0 if it is negative. */
   #tokensIn(time: Span): number {
     // A product of doubles is off by one at most.
-    let tokens = Math.min(this.capacity, Math.floor((time.whole * this.parts + time.part) / this.#partsPerHit) + 1);
+    const about = Math.floor((time.whole * this.parts + time.part) / this.#partsPerHit) + 1;
+    let tokens = Math.min(this.#mostHits, about);
     while (tokens > 0 && isLonger(this.spanOf(tokens), time)) tokens -= 1;
     return tokens;
+  }
+
+  /** What a state becomes; the same object if it is that. Not spread: that takes microseconds. */
+  #left(state: BucketState, after: Span): BucketState {
+    const { whole, part } = this.#cut(after);
+    return whole === state.whole && part === state.part ? state : { whole, part, parts: this.parts, now: state.now };
+  }
+
+  /** At least nothing, at most the ceiling. */
+  #cut(span: Span): Span {
+    return span.whole < 0 ? NOTHING : isLonger(span, this.ceiling) ? this.ceiling : span;
   }
 
   #plus(one: Span, other: Span): Span {

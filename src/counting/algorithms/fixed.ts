@@ -1,4 +1,11 @@
-import type { Algorithm, AlgorithmLimit, Outcome, WindowsState } from './algorithm';
+import {
+  type Algorithm,
+  type AlgorithmLimit,
+  MOST_REPORTED,
+  type Outcome,
+  type Purpose,
+  type WindowsState,
+} from './algorithm';
 
 /**
  * The hits of one window, whose start is part of the key, as an algorithm: for limits that are decided together with
@@ -49,17 +56,18 @@ export class FixedWindow implements Algorithm {
   }
 
   /** The reset and the time in which it is closed are those of the window, which the caller knows: 0 here. */
-  decide(state: WindowsState, hits: number): Outcome {
-    const sum = Math.max(0, state.current + hits);
-    const isAllowed = hits <= 0 || sum <= this.requestsPerUnit;
-    const used = isAllowed ? sum : state.current;
+  decide(state: WindowsState, hits: number, purpose?: Purpose): Outcome {
+    const { current } = state;
+    const sum = Math.max(0, current + hits);
+    const fits = purpose === undefined ? hits <= 0 || sum <= this.requestsPerUnit : current < this.requestsPerUnit;
+    const used = purpose === 'report' ? Math.min(MOST_REPORTED, sum) : fits ? sum : current;
     return {
-      isAllowed,
+      isAllowed: fits,
       used,
       remaining: Math.max(0, this.requestsPerUnit - used),
       secondsUntilReset: 0,
       retryAfterSeconds: 0,
-      state: used === state.current ? state : { previous: 0, current: used, now: state.now },
+      state: used === current ? state : { previous: 0, current: used, now: state.now },
     };
   }
 }

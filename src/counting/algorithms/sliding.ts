@@ -1,4 +1,7 @@
-import type { Algorithm, AlgorithmLimit, Outcome, Returnable, WindowsState } from './algorithm';
+import type { Algorithm, AlgorithmLimit, Outcome, Purpose, Returnable, WindowsState } from './algorithm';
+
+/** The most hits of a window: a store has more in one number with that of the window. */
+export const MOST_IN_WINDOW = 2 ** 32 - 1;
 
 /**
  * The hits of the current window of the clock, and those of the window before, weighted with the part of it that a
@@ -57,17 +60,22 @@ export class SlidingWindow implements Algorithm {
     return isUint32(previous) && isUint32(current);
   }
 
-  decide(state: WindowsState, hits: number): Outcome {
+  decide(state: WindowsState, hits: number, purpose?: Purpose): Outcome {
     const { now } = state;
-    if (hits > 0 && this.#used(state) + hits > this.requestsPerUnit) {
-      return this.#outcome(state, false, Math.max(1, Math.ceil(this.#wait(state, hits) / 1000)));
-    }
+    const limit = this.requestsPerUnit;
+    const isOver = purpose === undefined ? hits > 0 && this.#used(state) + hits > limit : this.#used(state) >= limit;
+    if (isOver && purpose !== 'report') return this.#denied(state, purpose === undefined ? hits : 1);
     const sum = state.current + hits;
-    const current = Math.max(0, sum);
+    const current = Math.min(MOST_IN_WINDOW, Math.max(0, sum));
     const previous = Math.max(0, state.previous + Math.min(0, sum));
     const isSame = previous === state.previous && current === state.current;
     const after = isSame ? state : { previous, current, now };
-    return this.#outcome(after, true, Math.ceil(this.#untilNone(after) / 1000));
+    return isOver ? this.#denied(after, 1) : this.#outcome(after, true, Math.ceil(this.#untilNone(after) / 1000));
+  }
+
+  /** @param hits that will fit after the reset */
+  #denied(state: WindowsState, hits: number): Outcome {
+    return this.#outcome(state, false, Math.max(1, Math.ceil(this.#wait(state, hits) / 1000)));
   }
 
   #outcome(state: WindowsState, isAllowed: boolean, secondsUntilReset: number): Outcome {
@@ -121,7 +129,7 @@ export class SlidingWindow implements Algorithm {
   }
 }
 
-/** Whether it can be the hits of a window, which are at most those of a limit with an algorithm. */
+/** Whether it can be the hits of a window. */
 function isUint32(value: number): boolean {
   return value >>> 0 === value;
 }

@@ -1,5 +1,5 @@
 import type { AddressPrefix } from '../networks';
-import { DEFAULT_RULE_OPTIONS, type RuleConfig, type RuleOptions } from '../rule-config';
+import { DEFAULT_RULE_OPTIONS, type RuleConfig, type RuleLimit, type RuleOptions } from '../rule-config';
 import { valueText } from '../values';
 import { checkEffect, checkPrefix } from './checks/check-rule';
 import { placeFrom, rangeOnly } from './problems/source-text';
@@ -43,7 +43,7 @@ export function readDescriptor(context: ReadContext, map: YamlMap, level: Descri
     key,
     ...values.config,
     limits,
-    options: readOptions(fields),
+    options: readOptions(fields, limits),
     metadata: readMetadata(fields),
     descriptors: readNested(fields, level, { key, value: valueText(values.config) }),
     ...context.source.position(keyRange),
@@ -70,11 +70,11 @@ const OPTION_FIELDS = [
   ...(['detailed_metric', 'value_to_metric', 'share_threshold', 'address_prefix'] as const),
 ];
 
-function readOptions(fields: Fields<'descriptor'>): RuleOptions {
+function readOptions(fields: Fields<'descriptor'>, limits: readonly RuleLimit[]): RuleOptions {
   if (OPTION_FIELDS.every((name) => fields.get(name) === undefined)) return DEFAULT_RULE_OPTIONS;
   return fields.context.shared({
     hasLimitList: fields.maps('rate_limits').length > 0,
-    allOrNothing: fields.flag('all_or_nothing'),
+    allOrNothing: fields.flag('all_or_nothing') && limits[0]?.postpaid !== true,
     shadowMode: fields.flag('shadow_mode'),
     enforcePercent: fields.count('enforce_percent'),
     quotaMode: fields.flag('quota_mode'),

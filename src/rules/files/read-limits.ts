@@ -58,6 +58,13 @@ export function readLimits(fields: Fields<'descriptor'>): ReadLimits {
     context.report(key, { code: 'too-many-limits', message: `a rule has at most ${MAX_LIMITS} limits` });
   const limits = maps.slice(0, MAX_LIMITS).map((map) => readLimit(context, [map], map));
   for (const [index, each] of limits.entries()) checkAmongLimits(context, each, limits.slice(0, index));
+  const different = limits.find(({ limit }) => limit.postpaid !== limits[0]!.limit.postpaid);
+  if (different !== undefined)
+    context.report(different.range, {
+      code: 'mixed-postpaid',
+      message:
+        '`postpaid` is not the same in all limits of the rule, so that hits would be reported for some and not for others',
+    });
   const names = new Set(limits.map(({ limit }) => limit.name));
   for (const { limit, replaces } of limits)
     for (const [index, name] of limit.replaces.entries())
@@ -126,7 +133,8 @@ function readLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRa
       requestsPerUnit,
       algorithm: algorithm === 'fixed_window' ? undefined : algorithm,
       burst: readBurst(fields, requestsPerUnit, windowOf({ unit, unitMultiplier })),
-      lease: fields.given('lease') && fields.flag('lease'),
+      postpaid: fields.flag('postpaid'),
+      lease: readLease(fields),
       active: readActive(fields, names),
       unlimited: false,
       name,
@@ -226,6 +234,16 @@ function readBurst(fields: Fields<'rate_limit'>, requestsPerUnit: number, window
     advice: most === 0 ? 'Remove `burst`: no tokens flow in.' : `The largest burst of this rate is ${most}.`,
   });
   return undefined;
+}
+
+function readLease(fields: Fields<'rate_limit'>): boolean | undefined {
+  if (fields.given('lease') === undefined) return undefined;
+  const lease = fields.flag('lease');
+  if (lease && fields.flag('postpaid')) {
+    const message = 'asks take nothing, and reports count also when nothing is left, so that there is nothing to lease';
+    fields.context.report(fields.keyOf('lease'), { code: 'lease-with-postpaid', message });
+  }
+  return lease;
 }
 
 const REPLACES_ITSELF = {

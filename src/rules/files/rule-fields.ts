@@ -121,6 +121,7 @@ export const FIELDS = {
       choices: { texts: ALGORITHMS, what: 'algorithm', code: 'invalid-algorithm' },
     },
     burst: { kind: 'count', empty: 'it is requests_per_unit', code: 'invalid-burst', least: 1 },
+    postpaid: FLAG,
     lease: { kind: 'flag', empty: 'LEASES decides', isKeptFalse: true },
     active: {
       kind: 'section',

@@ -42,8 +42,8 @@ type Limit = Partial<AlgorithmLimit> & Pick<AlgorithmLimit, 'name'>;
 
 /** Operations with an algorithm, one for each call, or one for all of them. */
 function decided(key: string, limit: Limit, ...calls: readonly number[]): Operation {
-  const { requestsPerUnit = 4, lengthSeconds = 60, burst } = limit;
-  const algorithm = algorithmOf({ name: limit.name, requestsPerUnit, lengthSeconds, burst });
+  const { requestsPerUnit = 4, lengthSeconds = 60, burst, postpaid } = limit;
+  const algorithm = algorithmOf({ name: limit.name, requestsPerUnit, lengthSeconds, burst, postpaid });
   const hits = calls.reduce((sum, each) => sum + each, 0);
   return operation(key, hits, { limit: requestsPerUnit, lengthSeconds, algorithm, calls: [...calls] });
 }
@@ -55,11 +55,12 @@ function grouped(group: Group, ...operations: readonly Operation[]): readonly Op
 
 /** The same operations for another store. */
 function copyOf(batch: readonly Operation[], prefix = ''): readonly Operation[] {
-  return batch.map(({ limit, key, hits, group, calls, lease, onlyInWindow }) => {
+  return batch.map(({ limit, key, hits, group, calls, lease, onlyInWindow, purpose }) => {
     const parts = { ...limit, limit: limit.requestsPerUnit, group, calls: calls && [...calls] };
     const copy = operation(prefix + key, hits, parts);
     copy.lease = lease && { ...lease };
     copy.onlyInWindow = onlyInWindow;
+    copy.purpose = purpose;
     return copy;
   });
 }
@@ -119,6 +120,13 @@ const LENDING = [
   // Full when it takes 1 s: some tokens come back, and some do not.
   { ...BUCKET, requestsPerUnit: 100, lengthSeconds: 1, burst: 100 },
 ];
+/** Limits that are asked, and receive reports. */
+const SERVED = {
+  ...LIMITS,
+  fixed: FIXED,
+  postpaid: { ...BUCKET, postpaid: true },
+  shares: { ...PARTS, postpaid: true },
+};
 const KEYS: Readonly<Record<string, string>> = { burst: 'bucket', fewer: 'parts', seven: 'parts' };
 
 const anyCalls = fc.array(fc.constantFrom(1, 1, 1, 2, 3, 0, -1, -3, 9), { minLength: 1, maxLength: 5 });
@@ -136,6 +144,17 @@ const anyName = fc.constantFrom(...(Object.keys(LIMITS) as (keyof typeof LIMITS)
 const anyDecided = fc
   .tuple(anyName, anyCalls)
   .map(([name, calls]) => [decided(KEYS[name] ?? name, LIMITS[name], ...calls)]);
+/** Of asks, reports, also of more hits than any counter takes, and hits that are given back. */
+const anyReported = fc
+  .record({
+    name: fc.constantFrom('bucket', 'burst', 'parts', 'fast', 'sliding', 'postpaid', 'shares', 'fixed'),
+    calls: fc.array(fc.constantFrom(0, 1, 1, 3, 9, 40, -1, -30, 2 ** 32, 2 ** 52), { minLength: 1, maxLength: 5 }),
+  })
+  .map(({ name, calls }) => {
+    const made = decided(`served_${name}`, SERVED[name as keyof typeof SERVED], ...calls);
+    made.purpose = 'report';
+    return [made];
+  });
 const anyGroup = fc
   .tuple(fc.subarray(['bucket', 'parts', 'sliding', 'fixed'] as const, { minLength: 1 }), anyCalls)
   .map(([names, calls]) =>
@@ -174,6 +193,7 @@ const anyStep = fc.oneof(
   anyCount.map(({ key, hits }) => [operation(key, hits, { lengthSeconds: YEAR })]),
   anyStop,
   anyDecided,
+  anyReported,
   anyGroup,
 );
 /** In microseconds. */

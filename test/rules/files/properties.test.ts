@@ -29,6 +29,7 @@ const rateLimit = fc.record({
   requestsPerUnit: fc.integer({ min: 0, max: 4_294_967_295 }),
   algorithm: fc.constantFrom(undefined, 'token_bucket' as const, 'sliding_window' as const),
   burst: fc.constantFrom(undefined, 1, 4_294_967_295),
+  postpaid: fc.boolean(),
   lease: fc.constantFrom(undefined, true, false),
   unlimited: fc.boolean(),
   name: word,
@@ -100,10 +101,11 @@ function validRule({ rateLimit: limit, ...rule }: ArbitraryRule): RuleSketch {
   const algorithm = limit?.unlimited || calendar ? undefined : limit?.algorithm;
   // A bucket of 1 that has a token every 100 years or more often.
   const burst = algorithm === 'token_bucket' && requestsPerUnit > 0 && limit?.burst === 1 ? 1 : undefined;
-  const lease = limit?.unlimited ? undefined : limit?.lease;
   const isOneValue = rule.value !== '' && !rule.value.includes('*');
   const shareThreshold = rule.shareThreshold === true && valueText(rule) !== '' && !isOneValue;
   const isPrefixed = !isOneValue && !shareThreshold && rule.valueCidr === undefined;
+  const postpaid = !limit?.unlimited && limit?.postpaid === true;
+  const lease = limit?.unlimited || (postpaid && limit?.lease) ? undefined : limit?.lease;
   return {
     ...rule,
     rateLimit: limit && {
@@ -114,6 +116,7 @@ function validRule({ rateLimit: limit, ...rule }: ArbitraryRule): RuleSketch {
       requestsPerUnit,
       algorithm,
       burst,
+      postpaid,
       lease,
       replaces,
     },

@@ -1,6 +1,7 @@
 import { windowOf } from './operations';
 import type { BatchCall } from '../../../src/counting/batch';
 import type { DecisionError } from '../../../src/counting/decision-error';
+import { MOST_REPORTED } from '../../../src/counting/algorithms/algorithm';
 import { algorithmOf } from '../../../src/counting/limit';
 import { type Group, LARGEST_COUNT, Operation } from '../../../src/counting/operation';
 import fc from './properties';
@@ -30,11 +31,13 @@ const ALGORITHMS = (
     ['bucket', { name: 'token_bucket', requestsPerUnit: 3, lengthSeconds: 7, burst: 5 }],
     ['slow', { name: 'token_bucket', requestsPerUnit: 7, lengthSeconds: 3600, burst: undefined }],
     ['slower', { name: 'token_bucket', requestsPerUnit: 5, lengthSeconds: 3600, burst: undefined }],
+    ['postpaid', { name: 'token_bucket', requestsPerUnit: 60, lengthSeconds: 60, burst: undefined, postpaid: true }],
+    ['parts', { name: 'token_bucket', requestsPerUnit: 7, lengthSeconds: 60, burst: 9, postpaid: true }],
   ] as const
 ).map(([name, limit]) => ({ name, algorithm: algorithmOf(limit) }));
 
 /** An operation on a key of this name. */
-type Sketch = Pick<Operation, 'hits' | 'limit'> & { readonly name: string };
+type Sketch = Pick<Operation, 'hits' | 'limit' | 'purpose'> & { readonly name: string };
 
 /** A group of operations, or one without a group. */
 interface Step {
@@ -78,26 +81,42 @@ export function anyCall(options: CallOptions = {}): fc.Arbitrary<CallSketch> {
       seconds: fc.constantFrom(...windows),
     })
     .map(({ name, hits: own, requestsPerUnit, seconds }): Sketch => {
-      return { name, hits: own, limit: { requestsPerUnit, ...windowOf(seconds) } };
+      return { name, hits: own, limit: { requestsPerUnit, ...windowOf(seconds) }, purpose: undefined };
     });
-  const alone = counted.map((operation): Step => ({ group: undefined, operations: [operation] }));
+  const alone = fc.tuple(counted, fc.boolean()).map(([operation, isServed]): Step => {
+    return { group: undefined, operations: [isServed ? served(operation) : operation] };
+  });
   const stopped = fc
-    .tuple(fc.array(counted, { minLength: 1, maxLength: 4 }), fc.boolean())
-    .map(([operations, isOver]): Step => ({ group: { mode: 'stop_when_over', isOver }, operations }));
+    .tuple(fc.array(counted, { minLength: 1, maxLength: 4 }), fc.boolean(), fc.boolean())
+    .map(([operations, isOver, areAsks]): Step => {
+      const asked = operations.map((each) => (each.hits > 0 ? each : served(each)));
+      return { group: { mode: 'stop_when_over', isOver }, operations: areAsks ? asked : operations };
+    });
   const decided = fc
     .tuple(fc.shuffledSubarray(ALGORITHMS.slice(0, 4), { minLength: 1, maxLength: 3 }), hits)
     .map(([limits, own]): Step => ({ group: { mode: 'all_or_nothing' }, operations: sketches(limits, own) }));
   const decidedAlone = fc
-    .tuple(fc.constantFrom(...ALGORITHMS), hits)
-    .map(([limit, own]): Step => ({ group: undefined, operations: sketches([limit], own) }));
+    .tuple(fc.constantFrom(...ALGORITHMS), hits, fc.boolean())
+    .map(([limit, own, isServed]): Step => {
+      const operations = sketches([limit], own);
+      const { postpaid } = limit.algorithm;
+      return { group: undefined, operations: isServed || postpaid === true ? operations.map(served) : operations };
+    });
   const steps = hasAlgorithms ? [alone, alone, stopped, decided, decidedAlone] : [alone, stopped];
   return fc.array(fc.oneof(...steps), { minLength: 1, maxLength: 3 });
+}
+
+/** What a postpaid limit makes of it: hits that are given back, also −0, are neither asks nor reports. */
+function served(sketch: Sketch): Sketch {
+  const { hits } = sketch;
+  if (hits < 0 || Object.is(hits, -0)) return sketch;
+  return { ...sketch, hits: Math.min(MOST_REPORTED, hits), purpose: hits === 0 ? 'ask' : 'report' };
 }
 
 function sketches(limits: typeof ALGORITHMS, hits: number): readonly Sketch[] {
   return limits.map(({ name, algorithm }) => {
     const { requestsPerUnit, lengthSeconds } = algorithm;
-    return { name, hits, limit: { requestsPerUnit, lengthSeconds, algorithm } };
+    return { name, hits, limit: { requestsPerUnit, lengthSeconds, algorithm }, purpose: undefined };
   });
 }
 
@@ -106,7 +125,9 @@ export function operationsOf(call: CallSketch, keyOf = (name: string) => name): 
   return call.flatMap(({ group: sketch, operations }) => {
     // Groups are compared by identity.
     const group = sketch && { ...sketch };
-    return operations.map(({ name, hits, limit }) => Object.assign(new Operation(limit, keyOf(name), hits), { group }));
+    return operations.map(({ name, hits, limit, purpose }) =>
+      Object.assign(new Operation(limit, keyOf(name), hits), { group, purpose }),
+    );
   });
 }
 

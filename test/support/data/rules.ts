@@ -56,9 +56,11 @@ export function rulesetOf(domain: string, ...descriptors: readonly RuleSketch[])
   return buildRuleset([domainConfig(domain, ...descriptors)]);
 }
 
+const DEFAULTS = { unitMultiplier: 1, postpaid: false, unlimited: false, name: '', replaces: [] };
+
 /** A `rate_limit` block, for example `limit(10, 'MINUTE')`. */
 export function limit(requestsPerUnit: number, unit: UnitName, more: Partial<RuleLimit> = {}): RuleLimit {
-  return { unit, unitMultiplier: 1, requestsPerUnit, unlimited: false, name: '', replaces: [], ...more };
+  return { ...DEFAULTS, unit, requestsPerUnit, ...more };
 }
 
 /** The limit of a rule without a path, as decisions have it. */
@@ -67,7 +69,7 @@ export function boundLimit(...of: Parameters<typeof limit>): Limit {
 }
 
 export function unlimited(more: Partial<RuleLimit> = {}): RuleLimit {
-  return { unit: undefined, unitMultiplier: 1, requestsPerUnit: 0, unlimited: true, name: '', replaces: [], ...more };
+  return { ...DEFAULTS, unit: undefined, requestsPerUnit: 0, unlimited: true, ...more };
 }
 
 /** The lines of all rules as `/rlconfig` shows them. */

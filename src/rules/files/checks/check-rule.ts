@@ -34,18 +34,7 @@ export function checkEffect(fields: Fields<'descriptor'>, rule: RuleConfig): voi
       message: '`enforce_percent` has no effect: the rule is in shadow mode',
     });
   }
-  if (options.allOrNothing && !options.hasLimitList && !fields.isWrong('rate_limits')) {
-    report('all_or_nothing', {
-      code: 'all-or-nothing-without-limits',
-      message: '`all_or_nothing` needs `rate_limits`',
-    });
-  }
-  if (options.allOrNothing && limits.some(({ lease }) => lease === true)) {
-    report('all_or_nothing', {
-      code: 'lease-with-all-or-nothing',
-      message: 'a limit of the rule has `lease`, but `all_or_nothing` decides every call in the store',
-    });
-  }
+  if (fields.flag('all_or_nothing')) checkAllOrNothing(fields, rule);
   const algorithm = limits.find((limit) => limit.algorithm !== undefined)?.algorithm;
   if (options.onStoreFailure === 'local' && (algorithm !== undefined || options.allOrNothing)) {
     const reason = algorithm === undefined ? 'the rule has `all_or_nothing`' : `the limit is a ${algorithm}`;
@@ -89,6 +78,23 @@ export function checkPrefix(fields: Fields<'descriptor'>, { value, valueCidr, op
     message: `the ${family} prefix of ${prefix[family]} bits is shorter than that of ${valueCidr}`,
     advice: `Write ${family} from ${bits} to ${most}: counters of a shorter prefix would be those of other rules, too.`,
   });
+}
+
+function checkAllOrNothing(fields: Fields<'descriptor'>, { limits, options: { hasLimitList } }: RuleConfig): void {
+  function report(details: ProblemDetails) {
+    fields.context.report(fields.keyOf('all_or_nothing'), details);
+  }
+  if (!hasLimitList) {
+    if (fields.isWrong('rate_limits')) return;
+    report({ code: 'all-or-nothing-without-limits', message: '`all_or_nothing` needs `rate_limits`' });
+  } else if (limits[0]?.postpaid === true) {
+    report({ code: 'ignored-all-or-nothing', message: '`all_or_nothing` has no effect: the limits are postpaid' });
+  } else if (limits.some(({ lease }) => lease === true)) {
+    report({
+      code: 'lease-with-all-or-nothing',
+      message: 'a limit of the rule has `lease`, but `all_or_nothing` decides every call in the store',
+    });
+  }
 }
 
 /** The problem of a field that has an effect only in a limit that counts. */

@@ -8,6 +8,8 @@ export const LIMIT = new Fields(
   /** The limit; of a token bucket, the time from empty to full, and its parts. */
   'most',
   'mostPart',
+  /** The largest state that reports can make: microseconds of a token bucket, hits of a window. */
+  'ceiling',
   /** How many parts a microsecond has; 1 except in token buckets. */
   'parts',
   /** The length of the window in milliseconds; 1 except in sliding windows. */
@@ -31,10 +33,12 @@ function windowValue(index: string): string {
  * - `open` sets `base`, which the value of the key is above `state`; with several keys, also `key`, `other`, `weight`.
  * - `correct` replaces a `state` that the limit cannot have. The value is not changed by INCRBY, unless `isKept`.
  * - `call` makes `state`, with the hits of a call, the state after it; it sets `isOver` if that exceeds the limit.
+ * - `cut` lowers such a state of a report to the largest one.
+ * - `outlive` makes `expiry` and `left` longer for a state that lasts longer than that of a full counter.
  * - `giveBack` sets `isOver` if `hits` that are given back, negative, do not count any more.
  * - `lend` takes `granted` hits, at most `wants`, from `state` and `other`.
  */
-type Part = 'open' | 'correct' | 'call' | 'giveBack' | 'lend';
+type Part = 'open' | 'correct' | 'call' | 'cut' | 'outlive' | 'giveBack' | 'lend';
 
 /** Hits of the current window, and of the one before, of which fixed windows have none. */
 const WINDOWS = {
@@ -42,6 +46,9 @@ const WINDOWS = {
     ${LIMIT.read('limit', 1, 'window')}
     other, state = math.max(0, other + math.min(0, state)), math.max(0, state)
     if hits > 0 and state + ${WEIGHT} > most then isOver = true end`,
+  cut: lua`
+    ${LIMIT.read('limit', 1, 'ceiling')}
+    state = math.min(state, ceiling)`,
   lend: lua`
     granted = grantOf(wants, most - state - ${WEIGHT})
     state = state + granted`,
@@ -57,7 +64,7 @@ const WINDOWS = {
  *   is left of older windows does not count.
  * - A token bucket has the time that it takes to be full, in microseconds, and the parts of one. The value of the key
  *   is the time at which it is full; where the rate needs it, with parts:
- *   `<microseconds>:<parts>/<parts of a microsecond>`. One that is full later than in its span is cut to it, because a
+ *   `<microseconds>:<parts>/<parts of a microsecond>`. One that is full later than it can be is cut to that, because a
  *   clock that has gone back would otherwise close it for as long.
  */
 const ARITHMETIC: Readonly<Record<Algorithm['name'], Readonly<Partial<Record<Part, string>>>>> = {
@@ -65,8 +72,8 @@ const ARITHMETIC: Readonly<Record<Algorithm['name'], Readonly<Partial<Record<Par
     open: lua`
       base = time`,
     correct: lua`
-      ${LIMIT.read('limit', 1, 'mostPart')}
-      isCut[l] = state > most or (state == most and other > mostPart)
+      ${LIMIT.read('limit', 1, 'mostPart', 'ceiling')}
+      isCut[l] = state > ceiling or (state == ceiling and other > mostPart)
       if state < 0 then
         if value == 0 then
           isKept = false
@@ -76,7 +83,7 @@ const ARITHMETIC: Readonly<Record<Algorithm['name'], Readonly<Partial<Record<Par
         end
         state, other = 0, 0
       elseif isCut[l] then
-        state, other = most, mostPart
+        state, other = ceiling, mostPart
       end`,
     call: lua`
       ${LIMIT.read('limit', 1, 'mostPart', 'parts')}
@@ -84,6 +91,12 @@ const ARITHMETIC: Readonly<Record<Algorithm['name'], Readonly<Partial<Record<Par
       if other >= parts then state, other = state + 1, other - parts end
       if state < 0 then state, other = 0, 0 end
       if state > most or (state == most and other > mostPart) then isOver = true end`,
+    cut: lua`
+      ${LIMIT.read('limit', 1, 'mostPart', 'ceiling')}
+      if state > ceiling or (state == ceiling and other > mostPart) then state, other = ceiling, mostPart end`,
+    outlive: lua`
+      local debt = math.max(0, math.ceil((states[l] - most) / 1000000))
+      expiry, left = expiry + debt, left + debt`,
     giveBack: lua`
       isOver = time > onlyIn or state + hits < ${LEAST_RETURNABLE}`,
     lend: lua`

@@ -1,6 +1,6 @@
-import type { Algorithm, LimitState, Span } from '../../../counting/algorithms/algorithm';
+import { type Algorithm, type LimitState, MOST_REPORTED, type Span } from '../../../counting/algorithms/algorithm';
 import { TokenBucket } from '../../../counting/algorithms/bucket';
-import { SlidingWindow } from '../../../counting/algorithms/sliding';
+import { MOST_IN_WINDOW, SlidingWindow } from '../../../counting/algorithms/sliding';
 import { mostOf } from '../../../counting/group';
 import { areOneWindow } from '../../../counting/windows';
 import { type CountedLimit, type Operation, groupLength, isGrantOf, isStoredOf } from '../../../counting/operation';
@@ -129,22 +129,25 @@ export class CountCall implements ScriptArguments {
   }
 
   /** @param isExact whether what all calls take may not be taken at once */
-  #decided({ key, limit }: Operation, calls: readonly EqualCalls[], isExact: boolean): string {
+  #decided(operation: Operation, calls: readonly EqualCalls[], isExact: boolean): string {
+    const { key, limit } = operation;
     const algorithm = limit.algorithm!;
     const { requestsPerUnit, lifetime } = algorithm;
+    const isReport = isReported(operation);
     const bucket = algorithm instanceof TokenBucket ? algorithm : undefined;
     const step = { key, hits: 1, limit: bucket === undefined ? limit : { requestsPerUnit, lengthSeconds: lifetime } };
-    // A key of a sliding window gets its expiry when the window begins.
-    const isKnown = algorithm instanceof SlidingWindow || this.#options.knownStates.has(step);
+    // A key of a sliding window gets its expiry when the window begins; that of a bucket in debt depends on the debt.
+    const isKnown =
+      algorithm instanceof SlidingWindow || (bucket?.postpaid !== true && this.#options.knownStates.has(step));
     if (!isKnown) this.#examinedStates.push(step);
     let [spans, total] = ['', 0];
     for (const { hits, times } of calls) {
-      const { whole, part } = bucket === undefined ? { whole: hits, part: 0 } : takenFrom(bucket, hits);
+      const { whole, part } = bucket === undefined ? { whole: hits, part: 0 } : takenFrom(bucket, hits, isReport);
       spans += `${spans === '' ? '[' : ','}${whole},${part}`;
-      total = whole > 0 ? total + whole * times : Infinity;
+      total = whole >= 0 ? total + whole * times : Infinity;
     }
-    if (isExact || total > (bucket?.span.whole ?? requestsPerUnit) || (bucket !== undefined && bucket.parts > 1))
-      total = 0;
+    const most = isReport && algorithm instanceof SlidingWindow ? MOST_IN_WINDOW : requestsPerUnit;
+    if (isExact || total > (bucket?.ceiling.whole ?? most) || (bucket !== undefined && bucket.parts > 1)) total = 0;
     return DECIDED.write({ number: this.#numberOf(limit), total, text: `"${total}"`, isKnown, spans: `${spans}]` });
   }
 
@@ -172,15 +175,33 @@ export class CountCall implements ScriptArguments {
 function limitOf(limit: CountedLimit, random: number): string {
   const algorithm = limit.algorithm!;
   const { name, requestsPerUnit, lifetime } = algorithm;
-  const windows = { algorithm: `"${name}"`, most: requestsPerUnit, mostPart: 0, parts: 1, window: 1 };
+  const windows = {
+    algorithm: `"${name}"`,
+    most: requestsPerUnit,
+    mostPart: 0,
+    parts: 1,
+    window: 1,
+    ceiling: MOST_REPORTED,
+  };
   const ofState = { expiry: lifetime + random + MARGIN, left: lifetime + LEAST_MARGIN };
   if (algorithm instanceof TokenBucket) {
-    const { span, parts } = algorithm;
-    return LIMIT.write({ ...windows, ...ofState, most: span.whole, mostPart: span.part, parts });
+    const { span, parts, ceiling } = algorithm;
+    const ofBucket = { most: span.whole, mostPart: span.part, ceiling: ceiling.whole, parts };
+    return LIMIT.write({ ...windows, ...ofState, ...ofBucket });
   }
   if (algorithm instanceof SlidingWindow)
-    return LIMIT.write({ ...windows, ...ofState, window: algorithm.lengthSeconds * 1000 });
+    return LIMIT.write({
+      ...windows,
+      ...ofState,
+      window: algorithm.lengthSeconds * 1000,
+      ceiling: MOST_IN_WINDOW,
+    });
   return LIMIT.write({ ...windows, expiry: lifetimeOf(limit) + random, left: secondsLeft(limit) });
+}
+
+/** Whether its hits count also beyond the limit. What is in debt is changed in no other way. */
+function isReported({ purpose, limit }: Operation): boolean {
+  return purpose === 'report' || limit.algorithm?.postpaid === true;
 }
 
 /** Calls that follow each other. */
@@ -200,9 +221,9 @@ function equalCalls({ hits, calls = [hits] }: Operation): readonly EqualCalls[] 
   return runs;
 }
 
-/** What a call takes from a bucket: more than fit into it never do. */
-function takenFrom(bucket: TokenBucket, hits: number): Span {
-  return hits > bucket.capacity ? { whole: bucket.span.whole + 1, part: 0 } : bucket.spanOf(hits);
+/** What a call takes from a bucket: more than fit into it never do, unless they are reported. */
+function takenFrom(bucket: TokenBucket, hits: number, isReport: boolean): Span {
+  return hits > bucket.capacity && !isReport ? { whole: bucket.span.whole + 1, part: 0 } : bucket.spanOf(hits);
 }
 
 /** A sliding window has a key for the windows with an even number, and one for those with an odd one. */
@@ -260,6 +281,7 @@ export function isLent({ lease, onlyInWindow }: Operation): boolean {
 function decision(first: Operation, size: number, calls: string): string {
   const { limit, lease, onlyInWindow: onlyIn } = first;
   if (onlyIn !== undefined) return RunKind.giveBack.write({ size, calls, onlyIn });
+  if (isReported(first)) return RunKind.report.write({ size, calls });
   if (!isLent(first)) return RunKind.decide.write({ size, calls });
   const { wants, milliseconds } = lease!;
   const perHit = limit.algorithm instanceof TokenBucket ? limit.algorithm.microsecondsPerHit : 1;

@@ -52,8 +52,13 @@ export const DECIDED = new Fields(
   'spans',
 );
 
-/** In Lua: each call, with all of its hits or with none, on all limits of the step. */
-const CALLS = lua`
+/**
+ * In Lua: each call, with all of its hits or with none, on all limits of the step.
+ *
+ * @param then what follows for the state after a call
+ */
+function calls(then = ''): string {
+  return lua`
   for c = 1, (err or isDone) and 0 or #calls do
     for _ = 1, calls[c] do
       local isOver, from = false, at
@@ -64,12 +69,14 @@ const CALLS = lua`
         local hits = spans[2 * c - 1]
         local state, other = states[l] + hits, others[l]
         ${byAlgorithm('call')}
+        ${then}
         nextStates[l], nextOthers[l] = state, other
       end
       if isOver then break end
       states, nextStates, others, nextOthers = nextStates, states, nextOthers, others
     end
   end`;
+}
 
 /**
  * What runs of counts begin with: a text for INCRBY; the lifetime of a new key, and what is left of the window, in
@@ -144,13 +151,13 @@ const CALLED = ['size', 'calls'] as const;
 /** Runs of steps that have limits with algorithms: each changes `states` and `others`, which are read and kept. */
 const DECISIONS = {
   /** Lets calls pass by limits; of a rule with `all_or_nothing`, by all of them. */
-  decide: new Kind(5, ...CALLED).does(CALLS),
+  decide: new Kind(5, ...CALLED).does(calls()),
   /**
    * Lets calls pass, then counts hits for later calls, as many as a lease may have: see `Algorithm.reserve`. `during`:
    * for how long they may be used, in microseconds; `perHit`: the microseconds that one takes from a token bucket.
    */
   decideAndLend: new Kind(6, ...CALLED, 'wants', 'during', 'perHit').does(lua`
-      ${CALLS}
+      ${calls()}
       count = count + 1
       if not err then
         ${DECIDED.read('list', 'at', 'number')}
@@ -159,6 +166,8 @@ const DECISIONS = {
         ${byAlgorithm('lend')}
         states[1], others[1], results[count] = state, other, granted
       end`),
+  /** Counts reports, which count also beyond the limit: each step has one limit. */
+  report: new Kind(8, ...CALLED).does(calls(`isOver = false\n${byAlgorithm('cut')}`)),
   /**
    * Gives hits back, unless they do not count any more. `onlyIn`: where they were taken, the number of a sliding window
    * or the last microsecond of a token bucket.
@@ -168,7 +177,7 @@ const DECISIONS = {
       ${LIMIT.read('limits[number]', 1, 'algorithm')}
       local isOver, state, hits = false, states[1], spans[1]
       ${byAlgorithm('giveBack')}
-      if not isOver then ${CALLS} end`),
+      if not isOver then ${calls()} end`),
 };
 
 /** What a run of steps does, by kind. A new kind is a row, with its arithmetic. */
@@ -230,7 +239,7 @@ while list[at] do
       for l = 1, size do
         ${DECIDED.take('list', 'from', 'number', 'total', 'text', 'isKnown')}
         local limit = limits[number]
-        ${LIMIT.read('limit', 1, 'algorithm', 'most')}
+        ${LIMIT.read('limit', 1, 'algorithm', 'most', 'ceiling')}
         used = used + 1
         local key, base, other, weight = KEYS[used], 0, 0, 0
         ${byAlgorithm('open')}
@@ -252,6 +261,7 @@ while list[at] do
         end
         local state = value - base
         ${byAlgorithm('correct')}
+        if kind == ${RunKind.report.number} then most, weight = ceiling, 0 end
         isDone = isDone and isAdded and state + total + weight <= most
         isWritten = isWritten and isKept and isKnown and value ~= 0
         results[count + 1], results[count + 2] = state, other
@@ -282,7 +292,8 @@ while list[at] do
             turned = 0
           end
           local isChanged = isCut[l] or turned ~= 0 or states[l] ~= results[first + 2 * l - 1]
-          ${LIMIT.read('limit', 1, 'parts', 'expiry', 'left')}
+          ${LIMIT.read('limit', 1, 'algorithm', 'most', 'parts', 'expiry', 'left')}
+          ${byAlgorithm('outlive')}
           if isChanged and not kept[l] then
             local value = bases[l] + states[l]
             if not previousKeys[l] and others[l] > 0 then
