@@ -1,7 +1,10 @@
 import type { TestScheduler } from 'rxjs/testing';
 import { Trip } from '../../src/streams/deadline';
 import type { Fault, ServerReport } from '../../src/streams/server-report';
-import { ServerState, type ServerStateOptions } from '../../src/streams/server-state';
+import { type Ended, ServerState, type ServerStateOptions } from '../../src/streams/server-state';
+import { Statistics } from '../../src/statistics/statistics';
+import { ServerStates } from '../../src/streams/server-views';
+import { RecordedLog } from '../../test/support/data/recorded-log';
 import { marbles } from '../support/marbles';
 
 type Act = (server: ServerState) => unknown;
@@ -266,4 +269,39 @@ describe('the state of a server', () => {
       '3000 end',
     ]);
   });
+});
+
+it('the log has the first of each kind of failed requests, also without a fault, and an end after five seconds without', () => {
+  const lines = marbles(({ flush }, scheduler) => {
+    const log = new RecordedLog();
+    const states = new ServerStates({ scheduler, failures: 5, statistics: new Statistics(10), log });
+    const faults = { begins: 'it is away', ends: 'it is back' };
+    const server = states.open({ name: { server: 'a' }, lines: faults, probe: () => undefined });
+    function ended(time: number, outcome: 'ok' | 'bad', failure?: Partial<Ended>): void {
+      scheduler.schedule(() => server.ended(outcome, { size: 1, milliseconds: 1, ...failure }), time);
+    }
+    ended(0, 'bad', { reason: 'late' });
+    ended(1, 'ok');
+    ended(2, 'bad', { reason: 'late' });
+    ended(3, 'bad', { reason: 'lost' });
+    ended(4, 'bad', { reason: 'OOM', isLogged: true });
+    ended(5, 'ok');
+    ended(5_002, 'ok');
+    ended(5_003, 'ok');
+    ended(6_000, 'bad', { reason: 'late' });
+    // The fault that these are has a line of its own.
+    for (let failed = 0; failed < 4; failed += 1) ended(6_001, 'bad', { reason: 'cut' });
+    scheduler.schedule(() => server.end(), 7_000);
+    flush();
+    return log.lines.map(({ level, message, fields }) => `${level} ${message} ${String(fields['reason'])}`);
+  });
+  expect(lines).toEqual([
+    'warn requests to a counter store fail late',
+    'warn requests to a counter store fail lost',
+    'notice requests to a counter store no longer fail undefined',
+    'warn requests to a counter store fail late',
+    'warn requests to a counter store fail cut',
+    'warn it is away cut',
+    'notice a counter store that does not answer is no longer called undefined',
+  ]);
 });

@@ -47,6 +47,9 @@ export function topOf({ offenders }: OffenderSummary, { domain, limit }: Offende
   return ofDomain.slice(0, limit).map(({ key: _key, ...offender }) => offender);
 }
 
+/** Callers that are sorted in one step, at least. */
+const SORTED_AT_ONCE = 250;
+
 /**
  * Merges what several sketches have counted of parts of the calls: of periods, or of processes. The result has the
  * guarantees of one sketch that counted all of them: `limited` is never too low, and too high by at most `error`.
@@ -54,8 +57,21 @@ export function topOf({ offenders }: OffenderSummary, { domain, limit }: Offende
  * @param capacity how many offenders the result lists at most
  */
 export function mergeOffenders(summaries: readonly OffenderSummary[], capacity: number): OffenderSummary {
+  const steps = mergingOffenders(summaries, capacity);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+/** {@link mergeOffenders} in steps of about a millisecond, between which the event loop may turn. */
+export function* mergingOffenders(
+  summaries: readonly OffenderSummary[],
+  capacity: number,
+): Generator<undefined, OffenderSummary> {
   const merged = new Map<string, ListedOffender>();
   const floor = summaries.reduce((sum, summary) => sum + summary.floor, 0);
+  let [sorted, unsorted]: [ListedOffender[], ListedOffender[]] = [[], []];
   for (const summary of summaries) {
     for (const offender of summary.offenders) {
       const known = merged.get(offender.key);
@@ -67,13 +83,25 @@ export function mergeOffenders(summaries: readonly OffenderSummary[], capacity: 
         error: error - summary.floor + offender.error,
       });
     }
+    yield;
   }
-  const sorted = [...merged.values()].sort(byLimited);
+  for (const offender of merged.values()) {
+    unsorted.push(offender);
+    if (unsorted.length < Math.max(SORTED_AT_ONCE, capacity)) continue;
+    sorted = firstOf([...sorted, ...unsorted], capacity + 1);
+    unsorted = [];
+    yield;
+  }
+  sorted = firstOf([...sorted, ...unsorted], capacity + 1);
   return {
     since: summaries.reduce((earliest, { since }) => Math.min(earliest, since), Infinity),
     floor: Math.max(floor, sorted[capacity]?.limited ?? 0),
     offenders: sorted.slice(0, capacity),
   };
+}
+
+function firstOf(offenders: ListedOffender[], most: number): ListedOffender[] {
+  return offenders.sort(byLimited).slice(0, most);
 }
 
 /** Sorts callers by their limited calls, the most first; equal ones in a fixed order. */

@@ -15,7 +15,9 @@ const MOST_PEERS = 100;
 const AT_ONCE = 3;
 const FAILING_AT_ONCE = 1;
 /** Milliseconds between two of those: an answer that is wrong may take longer to read than others. */
-const REST = 50;
+const REST = 300;
+/** Milliseconds between the first ones: else, answers of the same size would arrive at the same time in each turn. */
+const APART = 50;
 /** Milliseconds from the end of a round, in which each is asked once, to the beginning of the next one. */
 const PAUSE = 3_000;
 /** Milliseconds that an answer about all instances waits for a round. */
@@ -31,10 +33,8 @@ export interface Peer {
   readonly address: string;
   /**
    * Rejects in about a second with an error that says in a few words why there is no answer, or what is wrong with it.
-   *
-   * @param last what it answered last, which is returned again if it answers the same
    */
-  readonly ask: (last?: PeerReport) => Promise<PeerReport>;
+  readonly ask: () => Promise<PeerReport>;
 }
 
 /** Finds the other instances. This one may be among them. Never rejects. */
@@ -64,7 +64,7 @@ class KnownPeer {
 
   async ask(): Promise<void> {
     try {
-      this.answer = await this.peer.ask(this.answer);
+      this.answer = await this.peer.ask();
       this.answeredAt = new Date().toISOString();
       this.problem = null;
     } catch (error) {
@@ -118,7 +118,7 @@ export class FleetView {
       pending: others.filter(({ isAsked }) => !isAsked).length,
       omitted: this.#omitted,
       ...differences,
-      ...mergeReports([own, ...reportsOf(answering)]),
+      ...(await mergeReports([own, ...reportsOf(answering)])),
     };
   }
 
@@ -185,7 +185,8 @@ export class FleetView {
 /** @param rest milliseconds between two of them */
 async function askInTurn(peers: readonly KnownPeer[], atOnce: number, rest?: number): Promise<void> {
   const left = [...peers];
-  async function askNext(): Promise<void> {
+  async function askNext(_: unknown, index: number): Promise<void> {
+    if (index > 0) await pause(index * APART);
     for (let next = left.shift(); next !== undefined; next = left.shift()) {
       await next.ask();
       if (rest !== undefined && left.length > 0) await pause(rest);

@@ -233,8 +233,6 @@ export interface InstanceReport {
 
 /** What is kept of the answer of a peer. */
 export interface PeerReport {
-  /** Of the whole answer. */
-  readonly digest: string;
   readonly report: InstanceReport;
   /** What of the answer was dropped, as it was too much or is not known here; null: nothing. */
   readonly note: string | null;

@@ -1,4 +1,4 @@
-import { mergeOffenders, topOf } from '../limiter/offender';
+import { mergingOffenders, topOf } from '../limiter/offender';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { mapRates } from './growth';
 import type { Fleet, FleetAspect, FleetDifference, InstanceReport, LiveRule } from './live-answers';
@@ -12,15 +12,30 @@ const [ALL_SETTINGS, LISTED_SETTINGS] = [1_024, 200];
 /** Of each text of a report, in characters, unless more is said. */
 export const LONGEST_REPORTED = 260;
 /** Steps of a comparison, each of one instance or of one setting, from one turn of the event loop to the next. */
-const STEPS = 8;
+const STEPS = 4;
 
-/** Reports that are numbers of one service, as one. */
-export function mergeReports(reports: readonly InstanceReport[]): Pick<Fleet, 'rates' | 'latency' | 'rules'> & {
-  readonly offenders: NonNullable<Fleet['offenders']>;
-} {
+/** Reports that are numbers of one service, as one. The event loop turns after every few of them. */
+export async function mergeReports(
+  reports: readonly InstanceReport[],
+): Promise<Pick<Fleet, 'rates' | 'latency' | 'rules'> & { readonly offenders: NonNullable<Fleet['offenders']> }> {
   const rates = reports.flatMap((report) => report.rates ?? []);
   const latencies = reports.flatMap(({ latency }) => latency ?? []);
   const [first, ...others] = rates;
+  const hits = mergeRules(
+    reports.flatMap(({ rules }) => rules.hits),
+    'hits',
+  );
+  await nextTurn();
+  const denials = mergeRules(
+    reports.flatMap(({ rules }) => rules.denials),
+    'over',
+  );
+  const callers = await inTurns(
+    mergingOffenders(
+      reports.map(({ offenders }) => offenders),
+      LISTED_OFFENDERS,
+    ),
+  );
   return {
     rates:
       first === undefined
@@ -30,24 +45,18 @@ export function mergeReports(reports: readonly InstanceReport[]): Pick<Fleet, 'r
       (slowest, each) => (each.p99 > (slowest?.p99 ?? -1) ? each : slowest),
       null,
     ),
-    rules: {
-      hits: mergeRules(
-        reports.flatMap(({ rules }) => rules.hits),
-        'hits',
-      ),
-      denials: mergeRules(
-        reports.flatMap(({ rules }) => rules.denials),
-        'over',
-      ),
-    },
-    offenders: topOf(
-      mergeOffenders(
-        reports.map(({ offenders }) => offenders),
-        LISTED_OFFENDERS,
-      ),
-      { limit: LISTED_OFFENDERS },
-    ),
+    rules: { hits, denials },
+    offenders: topOf(callers, { limit: LISTED_OFFENDERS }),
   };
+}
+
+/** What steps return in the end. The event loop turns after each. */
+async function inTurns<Result>(steps: Generator<undefined, Result>): Promise<Result> {
+  for (;;) {
+    await nextTurn();
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
 }
 
 function mergeRules(rules: readonly LiveRule[], by: 'hits' | 'over'): readonly LiveRule[] {

@@ -18,6 +18,8 @@ import { type Timing, Trips, afterTime, elapsedBy } from './deadline';
 export interface ServerObserver {
   /** A request has shown whether the server works. */
   readonly requested?: ((milliseconds: number, outcome: ServerOutcome) => void) | undefined;
+  /** A request has failed, but there is no fault. */
+  failed?(reason: string): void;
   faultBegan?(report: ServerReport): void;
   faultEnded?(fault: Fault): void;
 }
@@ -32,6 +34,8 @@ export interface Ended {
   readonly isOld?: boolean;
   /** Why it has failed. */
   readonly reason?: string | undefined;
+  /** Whether the store has logged that. */
+  readonly isLogged?: boolean | undefined;
   /** What a failure shows; undefined: the server has not answered. */
   readonly trouble?: Trouble | undefined;
 }
@@ -185,6 +189,10 @@ export class ServerState {
     if (this.#phase === 'closed') this.#judge(outcome, failure);
     else if (this.#phase === 'probing' && this.#options.probe === undefined) this.#judgeProbe(outcome, failure);
     else if (this.#options.failures === 0 && outcome === 'ok') this.#resume();
+    const { reason, isLogged = false } = failure;
+    if (outcome === 'bad' && reason !== undefined && !isLogged && this.#trouble === undefined) {
+      this.#options.observer?.failed?.(reason);
+    }
   }
 
   /** The process ends: what is in flight, or begins from now on, ends in time for a drain of so many milliseconds. */

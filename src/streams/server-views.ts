@@ -1,10 +1,12 @@
 import { type Observable, Subject, auditTime, startWith } from 'rxjs';
+import type { ServerOutcome } from '../counting/batch';
 import { ConditionLog } from '../log/condition-log';
 import type { Log } from '../log/log';
 import type { Statistics } from '../statistics/statistics';
 import { type Tags, joinTags } from '../statistics/tags';
+import { elapsedBy } from './deadline';
 import { CONDITIONS, type Fault, type ServerName, type ServerRates, type ServerReport } from './server-report';
-import { type ServerObserver, ServerState, type ServerStateOptions } from './server-state';
+import { QUIET, type ServerObserver, ServerState, type ServerStateOptions } from './server-state';
 
 /** 1 while calls are not sent to the server of the tags. */
 const BREAKER_OPEN = 'ratelimit.store.breaker_open';
@@ -91,8 +93,15 @@ export class ServerStates implements ShownServers {
     const { scheduler, failures, limit, log } = this.#options;
     const tags = tagsOf(server.name);
     const isCounted = lines !== undefined && this.#counts(tags);
-    const logged = lines && linesOf(log, tags, lines);
-    const observer = logged && { requested: isCounted ? this.#counterOf(tags) : undefined, ...logged };
+    const logged = lines && linesOf(log, tags, { ...lines, now: elapsedBy(scheduler) });
+    const counted = isCounted ? this.#counterOf(tags) : undefined;
+    const observer = logged && {
+      ...logged,
+      requested: (milliseconds: number, outcome: ServerOutcome) => {
+        counted?.(milliseconds, outcome);
+        if (outcome === 'ok') logged.succeeded();
+      },
+    };
     const state = new ServerState({ scheduler, failures, limit, observer, ...server });
     this.#states.add(state);
     if (isCounted) this.#showByGauges(state, tags);
@@ -140,12 +149,19 @@ export class ServerStates implements ShownServers {
   }
 }
 
-/** One line for each fault when it begins, and one when it is over. */
-function linesOf(log: Log, fields: Tags, lines: FaultLines) {
+/** One line for each fault when it begins, and one when it is over; so for requests that fail without a fault. */
+function linesOf(log: Log, fields: Tags, { now, ...lines }: FaultLines & { readonly now: () => number }) {
   const fault = new ConditionLog(log, { ...lines, fields });
+  const failures = new ConditionLog(log, {
+    begins: 'requests to a counter store fail',
+    ends: 'requests to a counter store no longer fail',
+    ...{ fields, quiet: { milliseconds: QUIET, now } },
+  });
   return {
     /** A further reason of the fault. */
     because: (reason: string) => lines.hasReasons === true && fault.because(reason),
+    failed: (reason: string) => failures.because(reason),
+    succeeded: () => failures.ended(),
     faultBegan: ({ reason = '' }: ServerReport) => fault.because(reason),
     faultEnded: ({ milliseconds, calls, isUp }: Fault) => {
       if (isUp) fault.ended({ milliseconds, calls });

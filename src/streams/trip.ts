@@ -273,9 +273,10 @@ export class LaneTrips {
     const isOld = epoch.calls$ !== this.#calls$ || this.#isComplete;
     const isLate = failure?.code === 'store_timeout';
     const trouble = isLate ? undefined : 'failing';
+    // What is certainly not counted had an error as its reply, or no connection: the store logs both.
+    const why = { reason: failure?.message, isLogged: failure?.isUncounted, trouble } as const;
     if (isLate && trip.endsByPolicy) this.#server?.refused(batch.size);
-    else
-      this.#server?.ended(batch.outcome, { size: batch.size, milliseconds, isOld, reason: failure?.message, trouble });
+    else this.#server?.ended(batch.outcome, { size: batch.size, milliseconds, isOld, ...why });
     if (this.lane.feedsServer === true && this.lane.server?.isHeldBack === true) this.lane.server.refused(batch.size);
     epoch.settled.next(batch);
     this.#leave(window);

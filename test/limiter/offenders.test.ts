@@ -203,3 +203,17 @@ it('merged summaries of offenders assume the floor of one that does not list an 
   expect(mergeOffenders([full, other], 10)).toEqual({ since: 300, floor: 3, offenders: all });
   expect(mergeOffenders([other, full], 1)).toEqual({ since: 300, floor: 4, offenders: all.slice(0, 1) });
 });
+
+it('merged summaries of more callers than are sorted at once list the first ones of all, equal ones by their keys', () => {
+  const offenders = Array.from({ length: 2_000 }, (_, index) => {
+    const key = `user=${(index * 7_919) % 2_000}`;
+    return { key, domain: 'shop', rule: '', descriptor: key, isShadow: false, limited: index % 3, error: 0 };
+  });
+  const halves = [offenders.slice(0, 900), offenders.slice(900)].map((half) => ({
+    since: 0,
+    floor: 0,
+    offenders: half,
+  }));
+  const most = offenders.filter(({ limited }) => limited === 2).map(({ key }) => key);
+  expect(mergeOffenders(halves, 50).offenders.map(({ key }) => key)).toEqual(most.sort().slice(0, 50));
+});

@@ -1,5 +1,6 @@
 import { FleetView, type Peer } from '../../src/operators/fleet';
 import type { InstanceReport } from '../../src/operators/live-answers';
+import { mergeReports } from '../../src/operators/merge-reports';
 import { until } from '../support/waiting/until';
 import { reportOf } from '../support/servers/large-peers';
 
@@ -25,7 +26,7 @@ function peers(answers: Readonly<Answers>): readonly Peer[] {
     address,
     ask: async () => {
       if (answer instanceof Error) throw answer;
-      return { report: await answer, note: null, digest: '' };
+      return { report: await answer, note: null };
     },
   }));
 }
@@ -216,7 +217,7 @@ it('those that did not answer are asked one at a time, apart from the others and
       address,
       ask: async () => {
         asked.push(address);
-        if (address === 'a:1') return { report: report('a'), note: null, digest: '' };
+        if (address === 'a:1') return { report: report('a'), note: null };
         if (!isFirstRound) await first;
         throw new Error('away');
       },
@@ -252,7 +253,7 @@ it('100 peers are asked at most, three at a time, and not again before a pause',
         most = Math.max(most, (open += 1));
         await new Promise(setImmediate);
         open -= 1;
-        return { report: report(`peer-${index}`), note: null, digest: '' };
+        return { report: report(`peer-${index}`), note: null };
       },
     }));
   }
@@ -264,4 +265,22 @@ it('100 peers are asked at most, three at a time, and not again before a pause',
   now += 3_001;
   await view.read(OWN);
   expect(asked).toHaveLength(200);
+});
+
+it('the event loop turns after each instance whose callers are merged', async () => {
+  const callers = Array.from({ length: 50 }, (_, index) => ({
+    ...{ key: `${index}`, domain: 'shop', rule: '', descriptor: '', isShadow: false, limited: 1, error: 0 },
+  }));
+  let turns = 0;
+  let isOver = false;
+  function turn(): void {
+    turns += 1;
+    if (!isOver) setImmediate(turn);
+  }
+  setImmediate(turn);
+  await mergeReports(
+    Array.from({ length: 100 }, () => report('', { offenders: { since: 0, floor: 0, offenders: callers } })),
+  );
+  isOver = true;
+  expect(turns).toBeGreaterThanOrEqual(100);
 });

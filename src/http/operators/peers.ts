@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type CallTls, callHttp, readAnswer } from '../../net/call-http';
@@ -14,7 +13,7 @@ import { readReport } from './read-report';
 const TIMEOUT_MS = 1_000;
 const MAX_ANSWER_BYTES = 256 * 1024;
 /** Rest after an answer, so that large ones take little of the time of the event loop. */
-const REST_MS_PER_KIB = 0.4;
+const REST_MS_PER_KIB = 10;
 
 /** One instance, or a name that has the address of each instance. */
 export interface PeerAddress extends HostPort {
@@ -40,12 +39,11 @@ export function peersAt(options: PeersOptions): FindPeers {
 
 async function peersOf(address: PeerAddress, options: PeersOptions): Promise<readonly Peer[]> {
   const { text, host, port, isDns } = address;
-  if (!isDns)
-    return [{ address: text, ask: async (last) => report((await resolved(host))[0]!, address, { ...options, last }) }];
+  if (!isDns) return [{ address: text, ask: async () => report((await resolved(host))[0]!, address, options) }];
   try {
     return (await resolved(host)).map((ip) => ({
       address: formatHostPort(ip, port),
-      ask: (last) => report(ip, address, { ...options, last }),
+      ask: () => report(ip, address, options),
     }));
   } catch (error) {
     return [{ address: text, ask: () => Promise.reject(error) }];
@@ -69,31 +67,33 @@ async function resolved(host: string): Promise<readonly string[]> {
 }
 
 /** What the instance at an IP address reports. It is called by this address, which every instance accepts. */
-async function report(
-  ip: string,
-  { host, port, isTls }: PeerAddress,
-  { last, ...options }: PeersOptions & { readonly last: PeerReport | undefined },
-): Promise<PeerReport> {
+async function report(ip: string, { host, port, isTls }: PeerAddress, options: PeersOptions): Promise<PeerReport> {
   const token = options.currentToken();
   if (token !== undefined && !isTls && !isPrivateAddress(ip)) {
     throw new Error(
       'it is not asked, as the operator token is sent only over TLS, or to loopback and private addresses',
     );
   }
-  const answer = await callHttp({
-    host: ip,
-    port,
-    path: '/api/instance',
-    headers: {
-      Accept: 'application/vnd.weir+json;version=1',
-      ...(token !== undefined && { Authorization: `Bearer ${token}` }),
-    },
-    timeoutMs: TIMEOUT_MS,
-    maxBytes: MAX_ANSWER_BYTES,
-    tls: isTls ? { name: host, ...options.trust() } : undefined,
-  });
-  await pause((REST_MS_PER_KIB * answer.text.length) / 1024);
-  if (answer.status !== 200) readAnswer(answer, 'it');
-  const digest = createHash('sha256').update(answer.text).digest('base64');
-  return last?.digest === digest ? last : { digest, ...readReport(answer.text) };
+  let characters = 0;
+  try {
+    // Read at once: what is kept of an answer is little, and texts that are not kept for long cost less.
+    return await callHttp({
+      host: ip,
+      port,
+      path: '/api/instance',
+      headers: {
+        Accept: 'application/vnd.weir+json;version=1',
+        ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+      },
+      timeoutMs: TIMEOUT_MS,
+      maxBytes: MAX_ANSWER_BYTES,
+      tls: isTls ? { name: host, ...options.trust() } : undefined,
+    }).then((answer) => {
+      characters = answer.text.length;
+      if (answer.status !== 200) readAnswer(answer, 'it');
+      return readReport(answer.text);
+    });
+  } finally {
+    await pause((REST_MS_PER_KIB * characters) / 1024);
+  }
 }

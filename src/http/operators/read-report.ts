@@ -202,7 +202,7 @@ const REPORT: Read<InstanceReport> = object({
  *
  * @throws Error that says where it is something else
  */
-export function readReport(json: string): Omit<PeerReport, 'digest'> {
+export function readReport(json: string): PeerReport {
   const answer = new Answer(json, true);
   try {
     const report = REPORT(answer);
