@@ -277,8 +277,8 @@ it('the log has the first of each kind of failed requests, also without a fault,
     const states = new ServerStates({ scheduler, failures: 5, statistics: new Statistics(10), log });
     const faults = { begins: 'it is away', ends: 'it is back' };
     const server = states.open({ name: { server: 'a' }, lines: faults, probe: () => undefined });
-    function ended(time: number, outcome: 'ok' | 'bad', failure?: Partial<Ended>): void {
-      scheduler.schedule(() => server.ended(outcome, { size: 1, milliseconds: 1, ...failure }), time);
+    function ended(time: number, outcome: 'ok' | 'bad', more?: Partial<Ended>): void {
+      scheduler.schedule(() => server.ended(outcome, { size: 1, milliseconds: 1, ...more }), time);
     }
     ended(0, 'bad', { reason: 'late' });
     ended(1, 'ok');

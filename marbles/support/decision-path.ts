@@ -58,7 +58,12 @@ export function decisionPath(
     return lane;
   });
   const dropped = statistics.counter('ratelimit.store.dropped_hits');
-  const local = new LocalCounts({ share, reconciles, serverOf: (operation) => counters.laneOf(operation), dropped });
+  const local = new LocalCounts({
+    share: () => share,
+    reconciles,
+    serverOf: (operation) => counters.laneOf(operation),
+    dropped,
+  });
   const limiter = new Limiter({ ...DEFAULT_OPTIONS, local, ...more }, statistics);
   const { decide, windows$ } = decisions({
     ...{ limiter, counters, statistics, scheduler, timeouts: { ofCalls: timeout, byPolicy } },

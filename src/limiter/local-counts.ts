@@ -19,8 +19,8 @@ const KEYS_PER_BATCH = 256;
 const [GRACE, TOLERANCE] = [2, 60];
 
 export interface LocalCountsOptions {
-  /** How many instances share what is left of each limit: STORE_FAILURE_LOCAL_SHARE, of each worker. */
-  readonly share: number;
+  /** How many instances share what is left of each limit now: STORE_FAILURE_LOCAL_SHARE, of each worker. */
+  readonly share: () => number;
   /** STORE_FAILURE_RECONCILE: whether hits that were not sent to the store are added to it later */
   readonly reconciles: boolean;
   /** The server of the store that counts an operation at present. */
@@ -80,7 +80,7 @@ export class LocalCounts {
       const known = tableKey(operation.key);
       const withLeased = stored + (operation.lease?.granted ?? 0);
       if (withLeased > operation.limit.requestsPerUnit * KEPT_ABOVE || this.#counts.get(known) > 0) {
-        const count = Math.max(0, withLeased + this.#options.share * unsent);
+        const count = Math.max(0, withLeased + this.#options.share() * unsent);
         this.#counts.set(known, count, now, operation.limit);
       }
       if (unsent !== 0) (corrected ??= [...counts])[index] = Math.min(LARGEST_COUNT, Math.max(0, stored + unsent));
@@ -236,16 +236,17 @@ export class LocalCounts {
  * the first hit after the last count of the store is just one more.
  */
 class SharedCounts extends TimedCounts {
-  readonly #share: number;
+  readonly #share: () => number;
 
-  constructor(counts: ExpiringCounts, share: number) {
+  constructor(counts: ExpiringCounts, share: () => number) {
     super(counts);
     this.#share = share;
   }
 
   override add(counter: Counted, hits: number): number {
-    const after = super.add(counter, hits * this.#share);
-    return hits > 0 ? after - this.#share + 1 : after;
+    const share = this.#share();
+    const after = super.add(counter, hits * share);
+    return hits > 0 ? after - share + 1 : after;
   }
 }
 

@@ -1,4 +1,4 @@
-import { Subscription, noop } from 'rxjs';
+import { BehaviorSubject, Subscription, noop } from 'rxjs';
 import { type LoadedSettings, readSettings } from '../settings/read-settings';
 import { secretsOf } from '../settings/secrets';
 import { BoundedLines } from '../sinks/logs/bounded-lines';
@@ -26,6 +26,8 @@ export interface App extends LoadedSettings {
    * start, and ends the watch on the event loop.
    */
   readonly listeners: Subscription;
+  /** How many instances share what is left of limits while the store does not count. */
+  readonly instances$: BehaviorSubject<number>;
   /** Starts the watch on the event loop, unless it has begun. */
   readonly watchLoop: () => void;
 }
@@ -100,7 +102,10 @@ function createApp(
 export function appOf(reading: LoadedSettings, log: Logger, lines: BoundedLines): App {
   const statistics = new Statistics(reading.settings.statsMaxRuntimeKeys);
   const onRejectedCall = rejectionWarnings(log, Date.now);
-  return { ...reading, log, lines, statistics, onRejectedCall, listeners: new Subscription(), watchLoop: noop };
+  const share = reading.settings.storeFailureLocalShare;
+  const instances$ = new BehaviorSubject(share === 'auto' ? 1 : share);
+  const listeners = new Subscription();
+  return { ...reading, log, lines, statistics, onRejectedCall, instances$, listeners, watchLoop: noop };
 }
 
 /**

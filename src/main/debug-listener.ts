@@ -1,3 +1,4 @@
+import { asyncScheduler } from 'rxjs';
 import { VERSION } from '../version';
 import { Authorization } from '../http/operators/authorization';
 import { operatorsApi } from '../http/operators/operators-api';
@@ -7,6 +8,7 @@ import type { HttpListener } from '../http/listener';
 import type { HttpTls } from '../http/tls-acceptor';
 import { hasPolicies, storeAbilities } from '../settings/stores';
 import { listSettings } from '../settings/list-settings';
+import { mostInstances } from '../streams/most-instances';
 import type { Readiness } from '../streams/readiness';
 import type { ShownServers } from '../streams/server-views';
 import type { App } from './app';
@@ -51,6 +53,7 @@ export async function openDebugListener(
   );
   const operator = operatorOf(app, inputs, findPeers);
   const changes = stores.changed$.subscribe(() => operator.seeServers());
+  const instances = seeInstances(app, operator, stores);
   const samples = setInterval(() => operator.sample(), INTERVAL * 1000).unref();
   const authorization = new Authorization(currentToken, log, currentSecret(app, 'operatorTokens', { log }));
   const api = operatorsApi({ operator, authorization, log });
@@ -86,6 +89,7 @@ export async function openDebugListener(
   function close(): Promise<void> {
     clearInterval(samples);
     changes.unsubscribe();
+    instances?.unsubscribe();
     api.close();
     return server.close();
   }
@@ -106,6 +110,18 @@ function operatorOf(
     instance: instanceOf(app, settings),
     expectedDifferences: expectedDifferences(app),
   });
+}
+
+/** Follows how many instances there are, if what the store counts is to be divided by them while it is away. */
+function seeInstances({ settings, statistics, instances$ }: App, operator: Operator, stores: ShownServers) {
+  if (settings.storeFailureLocalShare !== 'auto') return undefined;
+  statistics.gauge('ratelimit.store.local_share', () => instances$.value);
+  function isAway(): boolean {
+    return stores.shown.some(({ troubleSince }) => troubleSince !== undefined);
+  }
+  return mostInstances(() => operator.health.instances.seen, isAway, asyncScheduler).subscribe((count) =>
+    instances$.next(count),
+  );
 }
 
 function storeInUse(app: App): StoreInUse {

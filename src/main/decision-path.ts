@@ -193,10 +193,11 @@ function leasesOf({ settings, statistics }: App, { can }: CounterStore): Leases 
  * What counts for the policy `local`. Each worker counts by itself, and is one of those that share what is left of a
  * limit.
  */
-function localCounts({ settings, statistics }: App, { counters }: CounterStore): LocalCounts | undefined {
+function localCounts({ settings, statistics, instances$ }: App, { counters }: CounterStore): LocalCounts | undefined {
   if (!storeAbilities(settings).isShared) return undefined;
+  const processes = processCount(settings.workers);
   return new LocalCounts({
-    share: settings.storeFailureLocalShare * processCount(settings.workers),
+    share: () => instances$.value * processes,
     reconciles: settings.storeFailureReconcile,
     serverOf: (operation) => counters.laneOf(operation),
     dropped: statistics.counter('ratelimit.store.dropped_hits'),

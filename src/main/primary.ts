@@ -80,6 +80,7 @@ async function workersCore(app: App, { pool, front, rejections }: WorkersInputs)
     { ...options, scheduler: turnScheduler },
   );
   const health$ = readiness.health$.pipe(tap((health) => pool.announce({ kind: 'health', health })));
+  const instances$ = app.instances$.pipe(tap((count) => pool.announce({ kind: 'instances', count })));
   const tls = await shareCertificates(app, pool);
   const dispatch = dispatchTo(pool, app, { readiness, rejections });
   async function open() {
@@ -104,7 +105,7 @@ async function workersCore(app: App, { pool, front, rejections }: WorkersInputs)
   return {
     ...{ config$, readiness, decisions, offenders: decisions, stores, workers },
     // The workers last, when all that concerns them is subscribed to.
-    flow$: merge(workers.exchanging$, flow$, health$, pool.running$),
+    flow$: merge(workers.exchanging$, flow$, health$, instances$, pool.running$),
     open,
     connections: () => dispatch.connections,
     // In the order of a single process; its steps up to the counter store are one here, in all workers at the same

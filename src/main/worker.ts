@@ -148,13 +148,14 @@ async function workerFront(app: App, core: WorkerCore, { link, number }: WorkerL
   const servers$ = merge(servers.changed$, interval(RATES_EVERY)).pipe(
     tap(() => link.report({ kind: 'servers', servers: servers.shown })),
   );
+  const instances$ = link.orders('instances').pipe(tap(({ count }) => app.instances$.next(count)));
   const forgotten$ = channel.notifications<string>('forget').pipe(tap((cacheKey) => path.limiter.forget(cacheKey)));
   const others$ = defer(() => {
     link.drained();
     return link.orders('finish').pipe(take(1));
   });
   return {
-    flow$: merge(link.health$, states$, servers$, forgotten$),
+    flow$: merge(link.health$, states$, servers$, instances$, forgotten$),
     // Between its calls and what reports about them, a worker waits for the others.
     afterCalls: { name: 'other workers', run: () => others$ },
     endOfStatistics: { name: 'statistics', run: () => defer(() => reporter.report()) },

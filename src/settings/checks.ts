@@ -138,6 +138,11 @@ const storeChecks: readonly Check[] = [
       ? `${name} has more than ${LONGEST_PREFIX} bytes, so that no key has the at most 250 bytes of memcached; shorten it.`
       : undefined;
   }),
+  whileEffective(['storeFailureLocalShare'], ({ settings, nameOf }) =>
+    settings.storeFailureLocalShare === 'auto' && settings.operatorPeers.length === 0
+      ? `${nameOf('storeFailureLocalShare')} is auto, but ${nameOf('operatorPeers')}, which names the instances, is not set.`
+      : undefined,
+  ),
   ...Object.values(INSTANCES).flatMap(({ pipelineWindow, timeout }) => [
     windowCheck(pipelineWindow, timeout),
     windowCheck(pipelineWindow, 'storeDecisionTimeout'),

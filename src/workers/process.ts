@@ -23,6 +23,8 @@ export interface TlsTexts {
 export type Order =
   /** The health of the instance. */
   | { readonly kind: 'health'; readonly health: Health }
+  /** How many instances share what is left of limits while the store does not count. */
+  | { readonly kind: 'instances'; readonly count: number }
   /** The certificates to serve new connections with. */
   | { readonly kind: 'tls'; readonly tls: TlsTexts }
   /**

@@ -4,6 +4,7 @@ import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service'
 import { requestMessage } from '../support/clients/grpc-client';
 import { entries } from '../support/data/requests';
 import { callByHand } from '../support/clients/call-by-hand';
+import { freePorts } from '../support/processes/free-ports';
 import { MemcachedProcess } from '../support/processes/memcached-process';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import type { WeirProcess } from '../support/processes/weir-process';
@@ -186,7 +187,6 @@ describe('two services that share limits of 100 while their store is away', () =
   const LIMIT = 100;
   const ENV = {
     STORE_FAILURE_POLICY: 'local',
-    STORE_FAILURE_LOCAL_SHARE: '2',
     LIMIT_RESPONSE_HEADERS_ENABLED: 'true',
   };
 
@@ -213,18 +213,35 @@ describe('two services that share limits of 100 while their store is away', () =
     });
   }
 
-  it.each<{ what: string; isStopped: boolean; offered: number; total: number; stored: number }>([
+  it.each<{ what: string; share?: 'auto'; isStopped: boolean; offered: number; total: number; stored: number }>([
     // One above the limit, because the rest is divided by two and rounded up. Hits over the limit are added as well.
     { what: 'hangs', isStopped: true, offered: 100, total: 101, stored: 441 },
     { what: 'loses its counts', isStopped: false, offered: 100, total: 101, stored: 400 },
+    {
+      what: 'loses its counts, as many as there are',
+      share: 'auto',
+      isStopped: false,
+      offered: 100,
+      total: 101,
+      stored: 400,
+    },
     // What they have not used up is there again.
     { what: 'loses its counts early', isStopped: false, offered: 20, total: 141, stored: 240 },
   ])('let pass what is left of a limit when it $what, and add each hit once', async (row) => {
-    const { isStopped, offered, total, stored } = row;
+    const { isStopped, offered, total, stored, share = '2' } = row;
     await using server = await RedisProcess.start();
-    const env = { ...ENV, BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address };
-    await using one = await Shop.start({ env }, RULES_OF_100);
-    await using other = await Shop.start({ env }, RULES_OF_100);
+    const ports = await freePorts(2);
+    const env = {
+      ...{ ...ENV, BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address, STORE_FAILURE_LOCAL_SHARE: share },
+      OPERATOR_PEERS: ports.map((port) => `127.0.0.1:${port}`).join(),
+    };
+    await using one = await Shop.start({ env: { ...env, DEBUG_PORT: String(ports[0]) } }, RULES_OF_100);
+    await using other = await Shop.start({ env: { ...env, DEBUG_PORT: String(ports[1]) } }, RULES_OF_100);
+    for (const shop of share === 'auto' ? [one, other] : []) {
+      await shop.weir.until('both to be seen', async () => {
+        return (await shop.weir.statistics()).get('ratelimit.store.local_share') === 2;
+      });
+    }
     let sum = (await passed(one, 20)) + (await passed(other, 20)) + (await passed(one, 1));
     if (isStopped) server.signal('SIGSTOP');
     else await server.crash();

@@ -147,7 +147,7 @@ function serviceThatFails() {
   const store = new FailingStore();
   const statistics = new Statistics(10);
   const dropped = statistics.counter('dropped');
-  const local = new LocalCounts({ share: 2, reconciles: true, serverOf: () => store, dropped });
+  const local = new LocalCounts({ share: () => 2, reconciles: true, serverOf: () => store, dropped });
   const responseHeaders = { limit: 'limit', remaining: 'remaining', reset: 'reset' };
   const limiter = new Limiter({ ...DEFAULT_OPTIONS, local, responseHeaders }, statistics);
   const timeout = 50;

@@ -1,7 +1,7 @@
 import { isServer, isSocketPath } from '../values/addresses';
 import { atLeast, delay, interval, span, timeout } from '../values/duration';
 import { list } from '../values/lists';
-import { count, positive, wholeNumber } from '../values/numbers';
+import { count, orAuto, positive, wholeNumber } from '../values/numbers';
 import { anyText, boolean, choice, credentials, filePath, storeAddress, textLike } from '../values/value-type';
 import { anyOf, is, isNot, isSet, matches } from './condition';
 import { deprecated, derived, group, noDefault, setting } from './setting';
@@ -55,8 +55,9 @@ const counterSettings = group({
     setting('STORE_FAILURE_POLICY', choice({ error: [], allow: [], deny: [], local: [] }), 'error', SHARED)`
       The answer to calls that the store cannot count: an error, OK, OVER_LIMIT, or by counts of this instance. If it is not
       set, counters of memcached count as 0.`,
-    setting('STORE_FAILURE_LOCAL_SHARE', wholeNumber({ min: 1, max: MOST_INSTANCES }), 1, SHARED)`
-      With local: by how many instances what is left of a limit is divided.`,
+    setting('STORE_FAILURE_LOCAL_SHARE', orAuto(wholeNumber({ min: 1, max: MOST_INSTANCES })), 1, SHARED)`
+      With local: by how many instances what is left of a limit is divided; auto: the most that OPERATOR_PEERS had in the
+      last ten minutes.`,
     setting('STORE_FAILURE_RECONCILE', boolean, true, SHARED)`
       Adds the hits that the instance counted meanwhile to the store when it answers again.`,
     setting('STORE_DECISION_TIMEOUT', interval(1), noDefault(IN_TIME), SHARED)`

@@ -115,9 +115,14 @@ export const messageSize = refined(wholeNumber({ min: 0, max: 2_147_483_647 }), 
 
 const processCount = wholeNumber({ min: 1, max: 256 });
 
-/** A number of processes, or `auto`, in any case. */
-export const workers: ValueType<number | 'auto'> = {
-  allowed: `${processCount.allowed}, or auto`,
-  parse: (text) => (text.toLowerCase() === 'auto' ? accepted('auto') : processCount.parse(text)),
-  format: String,
-};
+/** A number of processes, or `auto`. */
+export const workers = orAuto(processCount);
+
+/** A number, or `auto`, in any case. */
+export function orAuto(number: ValueType<number>): ValueType<number | 'auto'> {
+  return {
+    allowed: `${number.allowed}, or auto`,
+    parse: (text) => (text.toLowerCase() === 'auto' ? accepted('auto') : number.parse(text)),
+    format: String,
+  };
+}

@@ -35,7 +35,7 @@ async function leasing(onStoreFailure: FailurePolicy, share = 1) {
     servers: serverStates({ failures: 1 }),
   });
   const local = new LocalCounts({
-    ...{ share, reconciles: false, serverOf: (counter) => counters.laneOf(counter) },
+    ...{ share: () => share, reconciles: false, serverOf: (counter) => counters.laneOf(counter) },
     dropped: new Statistics(1).counter('dropped'),
   });
   const rateLimit = limit(LIMIT, 'YEAR', { lease: true });
