@@ -1,7 +1,7 @@
 // npm run chart: completes the Helm chart of deploy/helm/weir with what follows from other files, packs it, and renders
 // plain manifests from each ci/*-values.yaml. Writes to release/, or to the folder of --out. With --values, prints what
 // these files are rendered to instead, as JSON: see helm.py. Needs a build, and the Helm of
-// `node scripts/prepare.mjs --servers`.
+// `node scripts/prepare.mjs --helm`.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

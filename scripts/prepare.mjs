@@ -1,6 +1,6 @@
 // Prepares a checkout: installs the dependencies and builds dist/; with --servers also installs the servers that the
-// tests use; with --ports ends first if a port of the service is in use. Skips what is up to date, and prints what it
-// does. Needs only Node.
+// tests use, with --helm the library of Helm; with --ports ends first if a port of the service is in use. Skips what is
+// up to date, and prints what it does. Needs only Node.
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -77,4 +77,8 @@ if (isStale(BUILD_STAMP, buildSources, generated)) {
 if (process.argv.includes('--servers')) {
   const { installServers } = await import('./servers.mjs');
   timed('checking the servers that the tests need', installServers);
+}
+if (process.argv.includes('--helm')) {
+  const { installHelm } = await import('./servers.mjs');
+  installHelm();
 }

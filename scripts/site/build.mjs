@@ -77,8 +77,10 @@ function linkIn(from, text, target) {
   // Pictures are relative to their page.
   if (/\.(?:svg|png)$/.test(found)) return `[${text}](${target})`;
   if (statSync(join(ROOT, found)).isDirectory()) return text;
-  cpSync(join(ROOT, found), join(STAGED, 'public/files', found));
-  return `[${text}](/files/${found})`;
+  // VitePress takes other files for pages, and appends .html to their names.
+  const file = /\.(?:json|ya?ml)$/.test(found) ? found : `${found}.txt`;
+  cpSync(join(ROOT, found), join(STAGED, 'public/files', file));
+  return `[${text}](/files/${file})`;
 }
 
 function stage(page) {
