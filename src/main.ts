@@ -6,9 +6,8 @@ import { type App, type Failing, withApp } from './main/app';
 import { answerCommandLine } from './main/command-line';
 import type { RunOptions } from './main/life';
 import { processCount } from './main/process';
-import { runProcess } from './main/run';
 import { managerNotifier } from './main/service-manager';
-import { single } from './main/single';
+import { runSingle } from './main/single';
 import { SettingsError } from './settings/read-settings';
 import { createLogger, describeError } from './sinks/logs/logger';
 import { asError } from './text/thrown';
@@ -51,9 +50,9 @@ async function runApp(
     app.log.info('the code cache is ignored; the start takes longer', { reason: ignoredCache });
   const options = { notifier: await managerNotifier(app), ...callbacks };
   const workers = processCount(app.settings.workers);
-  if (workers === 1) return runProcess(app, single(app, options));
-  const { primary } = await import('./main/primary.js');
-  return runProcess(app, primary(app, { ...options, workers, fork: { program: __filename, environment } }));
+  if (workers === 1) return runSingle(app, options);
+  const { runPrimary } = await import('./main/primary.js');
+  return runPrimary(app, { ...options, workers, fork: { program: __filename, environment } });
 }
 
 /** Logs why the service cannot run, with a line for each invalid setting. */

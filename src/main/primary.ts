@@ -1,14 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { Subject, defer, merge, takeUntil, tap } from 'rxjs';
+import { Subject, defer, takeUntil, tap } from 'rxjs';
 import type { ServerTls } from '../grpc/http2/tls';
 import { GRPC_BACKLOG } from '../grpc/server/grpc-server';
 import { PUBLIC_LIMITS } from '../http/limits';
 import { unavailableHttp } from '../http/serve-http';
+import { RecentConfigurations } from '../operators/configurations';
 import { WorkerDecisions } from '../operators/worker-decisions';
 import type { RawRules } from '../rules/files/read-rule-files';
 import type { Ruleset } from '../rules/ruleset';
 import { ListenerCertificates } from '../sources/certificates';
 import { ruleSource } from '../sources/rule-source';
+import { terminationSignals } from '../sources/signals';
+import type { DrainStep } from '../streams/drain';
 import type { Readiness } from '../streams/readiness';
 import { type ConnectionBound, ConnectionDispatch } from '../workers/dispatch';
 import { Exchange } from '../workers/exchange';
@@ -21,11 +24,11 @@ import type { App } from './app';
 import { storeAbilities } from '../settings/stores';
 import { memoryStore } from './counter-store';
 import { serviceOptions } from './decision-path';
-import type { RunOptions } from './life';
-import type { Rejections } from './rejections';
-import type { Role } from './run';
+import { type RunOptions, type Serving, lifeOf } from './life';
+import { Rejections } from './rejections';
+import { runProcess } from './run';
 import { grpcAddress, httpAddress } from './servers';
-import { ServiceFront, type ServingCore } from './service-front';
+import { openFront, recordRules } from './service-front';
 import { turnScheduler } from './turn-scheduler';
 
 export interface PrimaryOptions extends RunOptions {
@@ -35,64 +38,81 @@ export interface PrimaryOptions extends RunOptions {
 }
 
 /**
- * The primary of several processes: starts the workers, opens the listeners when all of them are ready, gives them the
- * connections, replaces workers that end, and drains all at the first signal.
+ * Runs the primary of several processes: starts the workers, opens the listeners when all of them are ready, gives them
+ * the connections, replaces workers that end, and drains all at the first signal.
+ *
+ * @returns the exit code, when the process may end
+ * @throws what prevents it from running, for example a port that is in use
  */
-export function primary(app: App, { workers, fork, ...options }: PrimaryOptions): Role<ServingCore> {
+export async function runPrimary(app: App, { workers: size, fork, ...options }: PrimaryOptions): Promise<0 | 1> {
   process.title = 'weir: primary';
-  const front = new ServiceFront(app, options);
-  const pool = new WorkerPool({
-    count: workers,
-    fork: (number) => new WorkerProcess(number, fork),
-    log: app.log,
-  });
-  return {
-    core: (rejections) => workersCore(app, { pool, front, rejections }),
-    front: (core, rejections) => front.of(core, rejections),
-  };
-}
-
-interface WorkersInputs {
-  readonly pool: WorkerPool;
-  readonly front: ServiceFront;
-  readonly rejections: Rejections;
-}
-
-/** Workers that decide. The rules are those that they decide by. */
-async function workersCore(app: App, { pool, front, rejections }: WorkersInputs): Promise<ServingCore> {
-  const { settings, statistics } = app;
+  const { settings, statistics, log } = app;
+  const signal$ = terminationSignals();
+  const rejections = new Rejections(app);
+  const configurations = new RecentConfigurations();
+  const pool = new WorkerPool({ count: size, fork: (number) => new WorkerProcess(number, fork), log });
   const memory = storeAbilities(settings).isShared ? undefined : memoryStore(app).counters;
   const workers = new Exchange(pool, { statistics, memory });
   const decisions = new WorkerDecisions({ workers: () => pool.workers, offendersSize: settings.offendersSize });
+  const stores = serversOf(pool);
+  const drainBegins$ = new Subject<void>();
+  const shared = serviceOptions(app, stores);
   const raw = new WeakMap<Ruleset, RawRules>();
   const { events$ } = await ruleSource({ ...app, onLoaded: (ruleset, files) => raw.set(ruleset, files) });
-  const drainBegins$ = new Subject<void>();
-  const stores = serversOf(pool);
-  const options = serviceOptions(app, stores);
   const rules$ = events$.pipe(
     // Until the drain, callers are served as before: with new rules, too.
     takeUntil(drainBegins$),
-    distributeRules({ ...options, pool, rawOf: (ruleset) => raw.get(ruleset) ?? [] }),
-    front.recordLoads,
+    distributeRules({ ...shared, pool, rawOf: (ruleset) => raw.get(ruleset) ?? [] }),
+    recordRules(app, configurations),
   );
   const { config$, readiness, flow$ } = instanceOfWorkers(
-    { rules$, workers$: pool.workers$, complete$: pool.complete$, termination$: front.signal$ },
-    { ...options, scheduler: turnScheduler },
+    { rules$, workers$: pool.workers$, complete$: pool.complete$, termination$: signal$ },
+    { ...shared, scheduler: turnScheduler },
   );
   const health$ = readiness.health$.pipe(tap((health) => pool.announce({ kind: 'health', health })));
   const instances$ = app.instances$.pipe(tap((count) => pool.announce({ kind: 'instances', count })));
   const tls = await shareCertificates(app, pool);
   const dispatch = dispatchTo(pool, app, { readiness, rejections });
-  async function open() {
-    const http = await dispatch.listen('http', httpAddress(app));
-    app.listeners.add(() => dispatch.abort());
-    const grpc = await dispatch.listen('grpc', grpcAddress(app), GRPC_BACKLOG);
-    // At once if the drain was aborted meanwhile.
-    app.listeners.add(() => dispatch.abort());
-    return { grpc, http, store: pool.workers.find(({ store }) => store !== undefined)?.store ?? '' };
+  const shown = { config$, readiness, decisions, offenders: decisions, configurations, rejections, stores, workers };
+  const front = await openFront(app, shown);
+  async function open(): Promise<Serving> {
+    const addresses = { ...(await listen(dispatch, app)), ...front.addresses };
+    const store = pool.workers.find((each) => each.store !== undefined)?.store ?? '';
+    return { ...addresses, store, rules: config$.value.loaded };
   }
+  const drainSteps = [
+    { name: 'rules', run: () => defer(async () => drainBegins$.next()) },
+    ...endOfWorkers(pool, dispatch, () => tls?.close()),
+    { name: 'counter store', run: () => defer(async () => memory?.close()) },
+    front.endOfStatistics,
+    front.endOfDebug,
+  ];
+  return runProcess(app, {
+    readiness,
+    // The workers last, when all that concerns them is subscribed to.
+    flows: [rejections.logConditions(), workers.exchanging$, flow$, health$, instances$, pool.running$],
+    live: () =>
+      lifeOf(app, {
+        ...{ ...options, signal$, readiness, open, drainSteps },
+        connections: () => dispatch.connections,
+        hasLostCalls: () => pool.hasLostCalls,
+      }),
+  });
+}
+
+async function listen(dispatch: ConnectionDispatch, app: App): Promise<Pick<Serving, 'grpc' | 'http'>> {
+  const http = await dispatch.listen('http', httpAddress(app));
+  app.listeners.add(() => dispatch.abort());
+  const grpc = await dispatch.listen('grpc', grpcAddress(app), GRPC_BACKLOG);
+  // At once if the drain was aborted meanwhile.
+  app.listeners.add(() => dispatch.abort());
+  return { grpc, http };
+}
+
+/** The order of a single process, whose steps up to the counter store are one here, in all workers at the same time. */
+function endOfWorkers(pool: WorkerPool, dispatch: ConnectionDispatch, closeTls: () => void): readonly DrainStep[] {
   async function drainCalls(within: number): Promise<void> {
-    tls?.close();
+    closeTls();
     pool.stopReplacing();
     await dispatch.stop('grpc');
     await pool.drain(within);
@@ -102,25 +122,10 @@ async function workersCore(app: App, { pool, front, rejections }: WorkersInputs)
     await pool.finish();
     await dispatch.close();
   }
-  return {
-    ...{ config$, readiness, decisions, offenders: decisions, stores, workers },
-    // The workers last, when all that concerns them is subscribed to.
-    flow$: merge(workers.exchanging$, flow$, health$, instances$, pool.running$),
-    open,
-    connections: () => dispatch.connections,
-    // In the order of a single process; its steps up to the counter store are one here, in all workers at the same
-    // time.
-    endOfCalls: [
-      { name: 'rules', run: () => defer(async () => drainBegins$.next()) },
-      { name: 'gRPC calls', run: (within) => defer(() => drainCalls(within)) },
-    ],
-    endOfRequests: [
-      { name: 'HTTP requests', run: () => defer(finishWorkers) },
-      { name: 'counter store', run: () => defer(async () => memory?.close()) },
-    ],
-    endOfRecords: [],
-    hasLostCalls: () => pool.hasLostCalls,
-  };
+  return [
+    { name: 'gRPC calls', run: (within) => defer(() => drainCalls(within)) },
+    { name: 'HTTP requests', run: () => defer(finishWorkers) },
+  ];
 }
 
 const TICKET_KEY_BYTES = 48;
