@@ -165,15 +165,18 @@ describe('a call that waits for the store', () => {
     });
   });
 
-  it('that a policy answers after the default of that time says nothing of the server', () => {
+  it('that a policy answers after the default of that time is no failure of the server, but shows that it is slow', () => {
     marbles(({ cold, flush }, scheduler) => {
       const lane = answering(cold('300ms (r|)'), { windowsInFlight: 9 });
       const more = { onStoreFailure: 'error', byPolicy: 100, failures: 1, policies: { k: 'allow' } } as const;
       const { call, outcomes } = decisionPath(() => lane, scheduler, more);
       call(['k=x']);
       scheduler.schedule(() => call(['s=x']), 150);
+      const seen: unknown[] = [];
+      scheduler.schedule(() => seen.push(lane.server!.rates(10), lane.server!.report.condition), 2_000);
       flush();
       expect(outcomes).toEqual(['101: OK 10', '451: OK 9']);
+      expect(seen).toEqual([{ requests: 0.2, failures: 0, latency: 300 }, 'slow']);
     });
   });
 

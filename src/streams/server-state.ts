@@ -195,6 +195,13 @@ export class ServerState {
     }
   }
 
+  /** A request was answered, but policies had answered its calls before. */
+  tookTime(milliseconds: number): void {
+    if (this.#hasEnded) return;
+    this.#options.observer?.requested?.(milliseconds, 'ok');
+    this.#recent.add(false, milliseconds);
+  }
+
   /** The process ends: what is in flight, or begins from now on, ends in time for a drain of so many milliseconds. */
   drain(milliseconds: number): void {
     this.#isDraining = true;

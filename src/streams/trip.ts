@@ -201,7 +201,7 @@ export class LaneTrips {
 
   #answered(trip: WindowTrip, results: readonly Result[]): void {
     trip.milliseconds = this.#trips.ended(trip);
-    if (trip.isOver) return this.#server?.heard();
+    if (trip.isOver) return this.#answeredLate(trip);
     if (trip.epoch.settled.closed) return;
     const { batch } = trip;
     const { scheduler, local, leases, errorOf } = this.#options;
@@ -215,6 +215,12 @@ export class LaneTrips {
     if (batch.outcome === 'bad') trip.failure = results.find((result) => result instanceof DecisionError);
     this.#settled(trip);
     return undefined;
+  }
+
+  /** A policy has answered the calls, if that was not the failure of a request. */
+  #answeredLate({ endsByPolicy, epoch, milliseconds }: WindowTrip): void {
+    if (endsByPolicy && epoch.calls$ === this.#calls$) this.#server?.tookTime(milliseconds);
+    this.#server?.heard();
   }
 
   #failed(trip: WindowTrip, error: unknown): void {
