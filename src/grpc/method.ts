@@ -56,7 +56,14 @@ export interface UnaryCall {
  * Handles the calls of a unary method. The message is the transport's buffer, valid only until the handler returns:
  * copy what is needed longer.
  */
-export type UnaryHandler = (message: Uint8Array, call: UnaryCall) => void;
+export interface UnaryHandler {
+  (message: Uint8Array, call: UnaryCall): void;
+  /**
+   * What it is called with has happened: it is called once the message is read, also for a caller that does not wait
+   * any more.
+   */
+  readonly isReport?: boolean;
+}
 
 /** Unary methods by their full path, for example `/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`. */
 export type UnaryMethods = ReadonlyMap<string, UnaryHandler>;

@@ -45,8 +45,8 @@ export interface ApplicationOptions {
   readonly available?: readonly string[];
   /** Called before the routes. */
   readonly before?: Middleware;
-  /** A path whose usual requests are not passed through Koa: what it makes for each takes longer than a decision. */
-  readonly direct?: { readonly path: string; readonly handle: Handler };
+  /** Paths whose usual requests are not passed through Koa: what it makes for each takes longer than a decision. */
+  readonly direct?: ReadonlyMap<string, Handler>;
   /** What is answered for a path or a method that no route has, instead of 404 or 405. */
   readonly otherwise?: ErrorResponse;
   readonly log: Log;
@@ -63,9 +63,10 @@ export function application({ routes, available = [], before, direct, otherwise,
   app.use(errorBoundary(log));
   if (before !== undefined) app.use(before);
   return app.use((ctx, next) => {
-    if (direct !== undefined && ctx.path === direct.path) {
+    const answer = direct?.get(ctx.path);
+    if (answer !== undefined) {
       ctx.respond = false;
-      return direct.handle(ctx.req, ctx.res);
+      return answer(ctx.req, ctx.res);
     }
     const { allow = ctx.method, handle } = byPath.get(ctx.path) ?? {};
     if (handle === undefined) throw new HttpError(notFound);
@@ -193,8 +194,9 @@ export class HttpListener {
     if (this.#closed !== undefined) res.setHeader('Connection', 'close');
     const rejection = validateRequest(req, limits) ?? validateTarget(req, () => this.#app.createContext(req, res).path);
     if (rejection === undefined) {
-      if (req.url === direct?.path) direct?.handle(req, res);
-      else void this.#handle(req, res);
+      const answer = direct?.get(req.url!);
+      if (answer === undefined) void this.#handle(req, res);
+      else answer(req, res);
       return;
     }
     onRejected(rejection.kind, req.socket, rejection.message);

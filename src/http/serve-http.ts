@@ -1,7 +1,7 @@
 import type { TcpAddress } from '../net/listen';
 import type { OpenFiles } from '../net/open-files';
 import { type BodyLimits, BodyMemory } from './body';
-import { type JsonHandlerOptions, jsonHandler } from './json/json-handler';
+import { type JsonHandlerOptions, jsonHandlers } from './json/json-handler';
 import { type ReservationsHandlerOptions, reservationsHandler } from './json/reservations-handler';
 import { type HttpLimits, type HttpTimeouts, OPERATOR_LIMITS, type OnHttpRejected, PUBLIC_LIMITS } from './limits';
 import { HttpListener } from './listener';
@@ -28,7 +28,8 @@ const DEFAULT_TIMEOUTS: HttpTimeouts = {
 };
 
 /**
- * Starts the HTTP server: `/json`, `/v1/reservations`, `/healthcheck`, `/livez` and `/readyz`.
+ * Starts the HTTP server: `/json`, `/v1/check`, `/v1/report`, `/v1/reservations`, `/healthcheck`, `/livez` and
+ * `/readyz`.
  *
  * @throws when it cannot listen, with a human-readable message
  */
@@ -40,12 +41,14 @@ export function serveHttp(options: HttpServerOptions & TcpAddress): Promise<Http
 export function adoptingHttp(options: HttpServerOptions): HttpListener {
   const { timeouts, limits, onRejected, log } = options;
   const memory = new BodyMemory(limits ?? {}, onRejected);
+  const direct = jsonHandlers(options, memory);
   const answered = probes(options.readiness);
+  const posts = [...direct.keys(), '/v1/reservations'];
   return new HttpListener({
-    direct: { path: '/json', handle: jsonHandler(options, memory) },
+    direct,
     before: reservationsHandler(options, memory),
     routes: answered,
-    available: ['POST /json', 'POST /v1/reservations', ...answered.map(({ path }) => `GET ${path}`)],
+    available: [...posts.map((path) => `POST ${path}`), ...answered.map(({ path }) => `GET ${path}`)],
     timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts },
     limits: { ...PUBLIC_LIMITS, ...limits },
     kind: 'http',

@@ -179,7 +179,7 @@ export class Limiter {
   #resolveOne(request: RateLimitRequest, index: number, matches: Matches, nowSeconds: number): Resolution {
     const { rules, replaced, overridden } = matches;
     const descriptor = request.descriptors[index] as Descriptor;
-    const hits = request.purpose === 'ask' ? 0 : hitsOf(descriptor, request);
+    const hits = hitsOf(descriptor, request);
     if (descriptor.limit !== undefined)
       return this.#override({ request, descriptor, hits, rule: overridden?.[index] }, descriptor.limit, nowSeconds);
     const rule = rules[index];

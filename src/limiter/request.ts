@@ -51,15 +51,19 @@ export function purposeOf(
   { hitsAddend, isNegativeHits }: Descriptor,
   request: RateLimitRequest,
 ): Purpose | undefined {
+  if (request.purpose === 'ask') return 'ask';
   if (isNegativeHits || (request.purpose === undefined && !isPostpaid)) return undefined;
-  if (hitsAddend === 0 || request.purpose === 'ask') return 'ask';
-  const isNamed = hitsAddend > 0 || request.hitsAddend > 0 || request.purpose === 'report';
-  return isNamed ? 'report' : 'ask';
+  const isNamed = hitsAddend > 0 || (hitsAddend !== 0 && request.hitsAddend > 0);
+  return isNamed ? 'report' : (request.purpose ?? 'ask');
 }
 
-/** The descriptor's own hits if it has any, otherwise the request's, where 0 means 1. */
+/**
+ * The descriptor's own hits if it has any, otherwise the request's, where 0 means 1, as it does in the descriptor of a
+ * report. An ask has none.
+ */
 export function hitsOf({ hitsAddend }: Descriptor, request: RateLimitRequest): number {
-  if (hitsAddend >= 0) return hitsAddend;
+  if (request.purpose === 'ask') return 0;
+  if (hitsAddend >= 0) return hitsAddend === 0 && request.purpose === 'report' ? 1 : hitsAddend;
   return request.hitsAddend === 0 ? 1 : request.hitsAddend;
 }
 

@@ -18,7 +18,7 @@ export class LimitedDescriptor extends Operation {
     /** The hits of the call, which the statistics count whether they are added or not. */
     public callHits: number,
     /** Whether the hits of the call are to be subtracted. */
-    readonly isNegative: boolean,
+    public isNegative: boolean,
   ) {
     super(limit, key, isNegative ? -callHits : callHits);
   }
@@ -26,6 +26,8 @@ export class LimitedDescriptor extends Operation {
   /** The call does not count if it fits, but asks, or reports. */
   serve(purpose: Purpose): void {
     this.purpose = purpose;
+    // What asks gives nothing back.
+    this.isNegative = false;
     this.callHits = purpose === 'ask' ? 0 : Math.min(MOST_REPORTED, this.callHits);
     this.hits = this.callHits;
   }

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import type { ServerTls } from '../grpc/http2/tls';
 import type { UnaryCall } from '../grpc/method';
 import { MethodObserver } from '../grpc/method-observer';
-import { SHOULD_RATE_LIMIT, shouldRateLimit } from '../grpc/rate-limit/rate-limit-service';
+import { KUADRANT, rateLimitMethods } from '../grpc/rate-limit/rate-limit-service';
 import { RESERVATIONS, reservationsService } from '../grpc/reservations/reservations-service';
 import { type GrpcServer, type GrpcServerOptions, adoptingGrpcServer, serveGrpc } from '../grpc/server/grpc-server';
 import { healthService } from '../grpc/server/health-service';
@@ -31,7 +31,7 @@ export interface ServerInputs extends Pick<DecisionPath, 'decide' | 'reservation
   readonly rejections: Rejections;
 }
 
-/** The HTTP server: `/json`, reservations, and what probes ask for. */
+/** The HTTP server: `/json`, checks and reports, reservations, and what probes ask for. */
 function httpServerOptions(
   { settings, statistics, log, onRejectedCall }: App,
   { decide, reservations, readiness, tracing: { tracer }, rejections }: ServerInputs,
@@ -41,12 +41,12 @@ function httpServerOptions(
     decide,
     reservations,
     readiness,
-    onMalformed: (reason, caller) => {
+    onMalformed: (reason, caller, via) => {
       serviceErrors.add(1);
-      if (log.isDebug) log.debug('malformed request rejected', { via: '/json', reason, peer: nameOfPeer(caller) });
+      if (log.isDebug) log.debug('malformed request rejected', { via, reason, peer: nameOfPeer(caller) });
       // The reason may contain values of the caller.
       const isShown = showsValues(settings, log);
-      onRejectedCall(isShown ? reason : 'a body of /json is no valid RateLimitRequest', caller);
+      onRejectedCall(isShown ? reason : `a body of ${via} is no valid RateLimitRequest`, caller);
     },
     onRejected: rejections.http('HTTP'),
     log,
@@ -84,7 +84,7 @@ function grpcServerOptions(
       maxAgeGraceMs: neverWhenZero(settings.grpcMaxConnectionAgeGrace),
     },
     unary: new Map([
-      [SHOULD_RATE_LIMIT, shouldRateLimit(decide, statistics, onMalformed)],
+      ...rateLimitMethods(decide, statistics, onMalformed),
       ...reservationsService(reservations, onInternalError),
       ...health.unary,
     ]),
@@ -108,7 +108,7 @@ export function grpcGauges(statistics: Statistics, server: () => GrpcServer | un
 }
 
 /** The services that reflection lists, in addition to itself. */
-const SERVICES = ['envoy.service.ratelimit.v3.RateLimitService', 'grpc.health.v1.Health', RESERVATIONS];
+const SERVICES = ['envoy.service.ratelimit.v3.RateLimitService', 'grpc.health.v1.Health', KUADRANT, RESERVATIONS];
 
 function neverWhenZero(milliseconds: number): number {
   return milliseconds === 0 ? Infinity : milliseconds;

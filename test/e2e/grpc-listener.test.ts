@@ -188,6 +188,7 @@ describe('the gRPC listener', () => {
         { name: 'grpc.health.v1.Health' },
         { name: 'grpc.reflection.v1.ServerReflection' },
         { name: 'grpc.reflection.v1alpha.ServerReflection' },
+        { name: 'kuadrant.service.ratelimit.v1.RateLimitService' },
         { name: 'weir.v1.Reservations' },
       ],
     });

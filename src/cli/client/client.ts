@@ -18,6 +18,8 @@ const CLIENT_FLAGS = {
   domain: textFlag('name', 'domain of the request (required)'),
   descriptors: listFlag('name=value,…', 'one descriptor (required): its entries, separated by commas'),
   hits_addend: numberFlag(0xffff_ffff, 'hits to count for each descriptor; 0 means 1'),
+  check: booleanFlag('ask whether anything is left, and count nothing (CheckRateLimit of Kuadrant)'),
+  report: booleanFlag('count the hits also beyond a limit (Report of Kuadrant)'),
   n: numberFlag(10_000_000, 'how often to send the request', 1),
   rate: decimalFlag(100_000, 'requests per second, with -n; 0: ten at a time, as fast as they are answered'),
   json: JSON_FLAG,
@@ -51,8 +53,9 @@ Examples: weir-client -domain shop -descriptors user=ann,path=/buy -descriptors 
     const address = withPort(values.address, ['GRPC_PORT', environment['GRPC_PORT']], 8081);
     const client = new RateLimitClient(address, values, values.timeout * 1000);
     try {
-      if (values.n > 1) return await sendRepeatedly(() => client.send(request), values, stderr);
-      const response = await client.send(request);
+      const method = values.check ? 'check' : values.report ? 'report' : 'count';
+      if (values.n > 1) return await sendRepeatedly(() => client.send(request, method), values, stderr);
+      const response = await client.send(request, method);
       const exitCode = exitCodeOf(values, response.overallCode === Code.OVER_LIMIT);
       const answer = values.json ? await responseJson(response) : undefined;
       return { exitCode, answer, text: () => formatResponse(request.descriptors, response) };
@@ -78,6 +81,7 @@ function requestOf(values: Values, rest: readonly string[]): RateLimitRequest {
   const descriptors = parseRequest(values.domain, values.descriptors).map((entries) => {
     return { entries: [...entries], limit: undefined, hitsAddend: undefined, isNegativeHits: false };
   });
+  if (values.check && values.report) throw new FlagError('flags -check and -report cannot be used together');
   if (values.n === 0) throw new FlagError('flag -n requires at least 1');
   if (values.timeout === 0) throw new FlagError('flag -timeout requires at least 1');
   return { domain: values.domain, descriptors, hitsAddend: values.hits_addend };

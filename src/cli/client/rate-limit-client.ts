@@ -12,7 +12,12 @@ import { messageOf } from '../../text/thrown';
 import { FlagError, type FlagValues, booleanFlag, textFlag } from '../flags';
 import { type CallContext, explainError } from './explain-error';
 
-const METHOD = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
+/** By what a call is for. */
+const METHODS = {
+  count: '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit',
+  check: '/kuadrant.service.ratelimit.v1.RateLimitService/CheckRateLimit',
+  report: '/kuadrant.service.ratelimit.v1.RateLimitService/Report',
+};
 
 const ADDRESS = /^(?:unix:(?<path>.+)|\[?(?<host>[^/]+?)\]?:(?<port>\d+))$/;
 const PROBE_TIMEOUT_MS = 2000;
@@ -59,10 +64,10 @@ export class RateLimitClient {
   }
 
   /** @throws Error with a message of one sentence if there is no response */
-  send(request: RateLimitRequest): Promise<RateLimitResponse> {
+  send(request: RateLimitRequest, method: keyof typeof METHODS): Promise<RateLimitResponse> {
     return new Promise((resolve, reject) => {
       this.#client.makeUnaryRequest(
-        METHOD,
+        METHODS[method],
         (message: RateLimitRequest) => Buffer.from(Request.encode(message).finish()),
         (bytes) => RateLimitResponse.decode(bytes),
         request,

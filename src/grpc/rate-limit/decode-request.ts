@@ -1,3 +1,4 @@
+import type { Purpose } from '../../counting/algorithms/algorithm';
 import {
   type Descriptor,
   type Entry,
@@ -36,12 +37,12 @@ const WRAPPED_VALUE = (1 << 3) | WireType.VARINT;
  * @throws ProtobufError when the bytes are not such a message
  * @throws DecisionError when reading on would take too much work, before anything else is known of the request
  */
-export function decodeRequest(bytes: Uint8Array): RateLimitRequest {
-  return requestIn(new ProtobufReader(bytes));
+export function decodeRequest(bytes: Uint8Array, purpose?: Purpose): RateLimitRequest {
+  return requestIn(new ProtobufReader(bytes), purpose);
 }
 
 /** Decodes a request from what is left of the message that the reader is in; throws as {@link decodeRequest}. */
-export function requestIn(reader: ProtobufReader): RateLimitRequest {
+export function requestIn(reader: ProtobufReader, purpose?: Purpose): RateLimitRequest {
   let domain = '';
   let descriptors: Descriptor[] = [];
   let hitsAddend = 0;
@@ -55,7 +56,7 @@ export function requestIn(reader: ProtobufReader): RateLimitRequest {
     } else if (tag === REQUEST_HITS_ADDEND) hitsAddend = reader.uint32();
     else reader.skip(tag);
   }
-  return { domain, descriptors, hitsAddend };
+  return { domain, descriptors, hitsAddend, purpose };
 }
 
 function readDescriptor(reader: ProtobufReader, descriptors: Descriptor[]): void {

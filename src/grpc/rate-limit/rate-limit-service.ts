@@ -1,5 +1,6 @@
 import { DecisionError, type DecisionErrorCode } from '../../counting/decision-error';
-import { GrpcStatus, type UnaryCall, type UnaryHandler } from '../method';
+import { GrpcStatus, type UnaryCall, type UnaryHandler, type UnaryMethods } from '../method';
+import type { Purpose } from '../../counting/algorithms/algorithm';
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
 import { SERVICE_ERRORS, type Statistics } from '../../statistics/statistics';
@@ -10,14 +11,17 @@ import { ProtobufError } from './protobuf-reader';
 
 export const SHOULD_RATE_LIMIT = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
 
+/** Kuadrant's service, for usage that is known afterwards. */
+export const KUADRANT = 'kuadrant.service.ratelimit.v1.RateLimitService';
+
 /** Called with what is wrong with a message, and with the peer that has sent it. */
 export type OnMalformed = (reason: string, peer: UnaryCall['peer']) => void;
 
 /**
- * `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`: decodes the request, decides it, and encodes the
- * verdict.
+ * The methods whose request is decided: `ShouldRateLimit`, and those of {@link KUADRANT} with the same messages. Each
+ * decodes the request, decides it, and encodes the verdict.
  */
-export function shouldRateLimit(decide: Decide, statistics: Statistics, onMalformed: OnMalformed): UnaryHandler {
+export function rateLimitMethods(decide: Decide, statistics: Statistics, onMalformed: OnMalformed): UnaryMethods {
   const serviceErrors = statistics.counter(SERVICE_ERRORS);
   function reject(call: UnaryCall, error: ProtobufError | DecisionError): void {
     serviceErrors.add(1);
@@ -26,18 +30,30 @@ export function shouldRateLimit(decide: Decide, statistics: Statistics, onMalfor
     // The status with which gRPC servers answer a message that they cannot parse.
     else call.fail(GrpcStatus.INTERNAL, `invalid RateLimitRequest: ${error.message}`);
   }
-  return (message, call) => {
-    const request = decode(message, call, reject);
-    if (request === undefined) return;
-    call.onCancel(decide(request, new CallObserver(call)));
-  };
+  function method(purpose?: Purpose): UnaryHandler {
+    function handle(message: Uint8Array, call: UnaryCall): void {
+      const request = decode(message, call, purpose, reject);
+      if (request !== undefined) call.onCancel(decide(request, new CallObserver(call)));
+    }
+    return purpose === 'report' ? Object.assign(handle, { isReport: true }) : handle;
+  }
+  return new Map([
+    [SHOULD_RATE_LIMIT, method()],
+    [`/${KUADRANT}/CheckRateLimit`, method('ask')],
+    [`/${KUADRANT}/Report`, method('report')],
+  ]);
 }
 
 type Reject = (call: UnaryCall, error: ProtobufError | DecisionError) => void;
 
-function decode(message: Uint8Array, call: UnaryCall, reject: Reject): RateLimitRequest | undefined {
+function decode(
+  message: Uint8Array,
+  call: UnaryCall,
+  purpose: Purpose | undefined,
+  reject: Reject,
+): RateLimitRequest | undefined {
   try {
-    return decodeRequest(message);
+    return decodeRequest(message, purpose);
   } catch (error) {
     if (!(error instanceof ProtobufError || error instanceof DecisionError)) throw error;
     reject(call, error);

@@ -131,6 +131,7 @@ export abstract class ServerCall implements Call, MessageReceiver {
 
   /** The stream is closed, or will be: no response is needed. */
   #abandon(cause: CancelCause, status: GrpcStatus): void {
+    this.abandoned();
     const { work } = this;
     if (this.mustAnswer || !this.close(status)) return;
     try {
@@ -139,6 +140,9 @@ export abstract class ServerCall implements Call, MessageReceiver {
       this.threw(error);
     }
   }
+
+  /** The caller does not wait any more. */
+  protected abandoned(): void {}
 
   /** The call keeps its slot until the handler answers. */
   protected get mustAnswer(): boolean {

@@ -86,7 +86,8 @@ export class UnaryServerCall extends ServerCall implements UnaryCall {
   // ---------------------------------------------------------------- the work
 
   run(): void {
-    if (this.deadline !== Infinity && this.head.context.now() >= this.deadline) return this.failWith(Failure.DEADLINE);
+    const isLate = this.deadline !== Infinity && this.head.context.now() >= this.deadline;
+    if (isLate && this.#method.handle.isReport !== true) return this.failWith(Failure.DEADLINE);
     if (this.#isCompressed) {
       return this.inflate(this.#source!, (message) => {
         this.#source = message;
@@ -97,6 +98,10 @@ export class UnaryServerCall extends ServerCall implements UnaryCall {
     }
     // Neither kept here nor counted any more: handlers use the message only until they return.
     this.streams.releaseHeld(this.stream, this.stream.held);
+    this.#handle();
+  }
+
+  #handle(): void {
     const message = this.#source!.subarray(this.#start, this.#end);
     this.#source = undefined;
     this.#began();
@@ -105,6 +110,11 @@ export class UnaryServerCall extends ServerCall implements UnaryCall {
     } catch (error) {
       this.threw(error);
     }
+  }
+
+  protected override abandoned(): void {
+    const isUnhandled = this.#source !== undefined && this.stream.isRequestComplete;
+    if (isUnhandled && !this.#isCompressed && this.#method.handle.isReport === true) this.#handle();
   }
 
   reply(message: Uint8Array): void {

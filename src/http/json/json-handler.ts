@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { DecisionError } from '../../counting/decision-error';
+import type { Purpose } from '../../counting/algorithms/algorithm';
 import type { RateLimitRequest } from '../../limiter/request';
 import { Code, type DescriptorStatus, type HeaderValue, type Verdict } from '../../limiter/verdict';
 import { wholeNumber, wireNumber } from '../../text/plain-number';
@@ -20,8 +21,8 @@ import {
 import type { Handler } from '../listener';
 import { readRequest } from './read-request';
 
-/** Called with what is wrong with a body, and with the socket of its caller. */
-export type OnMalformed = (reason: string, caller: Socket) => void;
+/** Called with what is wrong with a body, with the socket of its caller, and with the path. */
+export type OnMalformed = (reason: string, caller: Socket, via: string) => void;
 
 export interface JsonHandlerOptions {
   readonly decide: Decide;
@@ -32,14 +33,30 @@ export interface JsonHandlerOptions {
   readonly tracer?: Tracer | undefined;
 }
 
+/** A path, and what its requests are for. */
+interface JsonRoute {
+  readonly path: string;
+  readonly purpose?: Purpose;
+}
+
+const ROUTES: readonly JsonRoute[] = [
+  { path: '/json' },
+  { path: '/v1/check', purpose: 'ask' },
+  { path: '/v1/report', purpose: 'report' },
+];
+
 /**
- * `POST /json`: a RateLimitRequest in proto3 JSON in, a RateLimitResponse out, with status 429 when its overall code is
- * OVER_LIMIT. The Content-Type of the request is ignored. A request is cancelled when its
- * connection is lost, and answered when its caller ends its half of it. Other methods are rejected.
+ * `POST` to the paths: a RateLimitRequest in proto3 JSON in, a RateLimitResponse out, with status 429 when its overall
+ * code is OVER_LIMIT, except for a report, which has counted. The Content-Type of the request is ignored. A request is
+ * cancelled when its connection is lost, and answered when its caller ends its half of it. Other methods are rejected.
  */
-export function jsonHandler(options: JsonHandlerOptions, memory: BodyMemory): Handler {
+export function jsonHandlers(options: JsonHandlerOptions, memory: BodyMemory): ReadonlyMap<string, Handler> {
+  return new Map(ROUTES.map((route) => [route.path, handlerOf(route, options, memory)]));
+}
+
+function handlerOf(route: JsonRoute, options: JsonHandlerOptions, memory: BodyMemory): Handler {
   return (req, res) => {
-    const call: Call = { req, res, trace: beginTrace(req, options.tracer) };
+    const call: Call = { req, res, route, trace: beginTrace(req, route, options.tracer) };
     if (req.method !== 'POST') {
       fail(methodNotAllowed(req.method!, 'POST'), call, options);
       return;
@@ -57,6 +74,7 @@ export function jsonHandler(options: JsonHandlerOptions, memory: BodyMemory): Ha
 }
 
 interface Call extends Exchange {
+  readonly route: JsonRoute;
   /** Undefined for a request that is not traced. */
   readonly trace: CallTrace | undefined;
 }
@@ -71,13 +89,13 @@ function answer(body: Buffer, call: Call, options: JsonHandlerOptions): void {
 }
 
 function decide(request: RateLimitRequest, call: Call, options: JsonHandlerOptions): void {
-  const { req, res, trace } = call;
+  const { req, res, route, trace } = call;
   let isDecided = false;
   const pending = options.decide(request, {
     verdict: (verdict) => {
       isDecided = true;
       try {
-        const status = verdict.overallCode === Code.OVER_LIMIT ? 429 : 200;
+        const status = verdict.overallCode === Code.OVER_LIMIT && route.purpose !== 'report' ? 429 : 200;
         respondJson(res, { status }, writeVerdict(verdict));
         endTrace(call, status);
       } catch (error) {
@@ -106,11 +124,12 @@ function fail(error: unknown, call: Call, { log }: JsonHandlerOptions): void {
   endTrace(call, response.status);
 }
 
-function requestOf(body: Buffer, { req }: Call, { onMalformed }: JsonHandlerOptions): RateLimitRequest {
+function requestOf(body: Buffer, { req, route }: Call, { onMalformed }: JsonHandlerOptions): RateLimitRequest {
   try {
-    return readRequest(textOf(body));
+    return readRequest(textOf(body), route.purpose);
   } catch (error) {
-    if (error instanceof MalformedBody || error instanceof DecisionError) onMalformed(error.message, req.socket);
+    if (error instanceof MalformedBody || error instanceof DecisionError)
+      onMalformed(error.message, req.socket, route.path);
     throw error;
   }
 }
@@ -121,11 +140,11 @@ function metadataOf({ headers }: IncomingMessage): (name: string) => string | un
 }
 
 /** Begins the span of a request, if the tracer chooses it. */
-function beginTrace(req: IncomingMessage, tracer: Tracer | undefined): CallTrace | undefined {
+function beginTrace(req: IncomingMessage, { path }: JsonRoute, tracer: Tracer | undefined): CallTrace | undefined {
   if (tracer === undefined) return undefined;
   const { method = '' } = req;
-  const attributes = { 'http.request.method': method, 'http.route': '/json' };
-  return tracer.begin(`${method} /json`, attributes, { metadata: metadataOf(req) });
+  const attributes = { 'http.request.method': method, 'http.route': path };
+  return tracer.begin(`${method} ${path}`, attributes, { metadata: metadataOf(req) });
 }
 
 /** Ends the span of a request with the status of its response. */

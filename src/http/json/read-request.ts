@@ -1,3 +1,4 @@
+import type { Purpose } from '../../counting/algorithms/algorithm';
 import {
   type Descriptor,
   type Entry,
@@ -101,8 +102,8 @@ function emptyRequest(): RateLimitRequest {
  * @throws {MalformedBody}
  * @throws DecisionError when reading on would take too much work
  */
-export function readRequest(text: string): RateLimitRequest {
-  return REQUEST.readText(text, emptyRequest());
+export function readRequest(text: string, purpose?: Purpose): RateLimitRequest {
+  return REQUEST.readText(text, { ...emptyRequest(), purpose });
 }
 
 interface Explained extends RateLimitRequest {

@@ -53,7 +53,7 @@ export function reservationsHandler(options: ReservationsHandlerOptions, memory:
       ctx.set('Content-Type', 'application/json');
       ctx.body = json;
     } catch (error) {
-      if (error instanceof MalformedBody) onMalformed(error.message, ctx.req.socket);
+      if (error instanceof MalformedBody) onMalformed(error.message, ctx.req.socket, PATH);
       throw error;
     }
   };

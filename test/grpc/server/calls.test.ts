@@ -170,6 +170,25 @@ describe('a cancelled call', () => {
     expect(seen.cancelled).toEqual(['cancelled', 'cancelled later']);
   });
 
+  it('is handled only if it is a report, once its message has been read, when it is cancelled or late before', async () => {
+    const server = await start({ limits: { maxConcurrentStreams: 10 } });
+    const { seen } = server;
+    const calls = ['Hold', 'Report'].flatMap((method, at) => [
+      callFrames(1 + 4 * at, method, `${method} reset`),
+      rstStream(1 + 4 * at),
+      callFrames(3 + 4 * at, method, `${method} late`, ['grpc-timeout', '0m']),
+    ]);
+    const unread = [callHeaders(9, 'Report'), data(9, prefixed('unread').subarray(0, 7)), rstStream(9)];
+    // In one chunk, so that no call has run before it is reset.
+    const client = sending(server, Buffer.concat([hello(), ...calls, ...unread]));
+    expect(await statusOf(client, 3)).toBe(DEADLINE_EXCEEDED);
+    await until('both reports are cancelled', () => seen.cancelled.length === 2);
+    expect(seen.messages).toEqual(['Report reset', 'Report late']);
+    expect([seen.cancelled, seen.internalErrors]).toEqual([['cancelled', 'deadline_exceeded'], []]);
+    expect(server.grpcServer.heldBytes).toBe(0);
+    await until('no slot is taken', () => server.grpcServer.openStreams === 0);
+  });
+
   it('frees its slot only when its handler can be cancelled', async () => {
     const server = await start({ limits: { maxConcurrentStreams: 2 } });
     const { seen } = server;

@@ -31,11 +31,17 @@ function fail(): never {
 
 /**
  * `Echo` replies with the request (and again, which has no effect), `Metadata` with metadata, `Fail` fails with the
- * status and message in the request (`5 not here`), `Throw` throws, `Hold` never replies, `Busy` neither and cannot be
- * cancelled, `Count` sends n messages, `Talk` replies to each message with its text in upper case.
+ * status and message in the request (`5 not here`), `Throw` throws, `Hold` never replies, nor does `Report`, which is
+ * handled in any case, `Busy` neither and cannot be cancelled, `Count` sends n messages, `Talk` replies to each message
+ * with its text in upper case.
  */
 export function methods(seen: Seen) {
   const cancellable = { cancel: (cause: string) => void seen.cancelled.push(cause) };
+  function hold(message: Uint8Array, call: UnaryCall): void {
+    seen.messages.push(text(message));
+    seen.held.push(call);
+    call.onCancel(cancellable);
+  }
   const unary: Record<string, UnaryHandler> = {
     Echo: (message, call) => {
       seen.messages.push(text(message.subarray(0, 100)));
@@ -51,11 +57,8 @@ export function methods(seen: Seen) {
       call.fail(Number(status) as GrpcStatus, words!);
     },
     Throw: fail,
-    Hold: (message, call) => {
-      seen.messages.push(text(message));
-      seen.held.push(call);
-      call.onCancel(cancellable);
-    },
+    Hold: hold,
+    Report: Object.assign(hold.bind(undefined), { isReport: true }),
     Busy: (_message, call) => void seen.held.push(call),
   };
   const streaming: Record<string, StreamingMethod> = {

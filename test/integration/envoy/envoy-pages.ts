@@ -26,7 +26,7 @@ export function memberOf<Member extends keyof Blocks>(member: Member): Blocks[Me
 }
 
 const LISTENER = ['static_resources', 'listeners', 0];
-const MANAGER = [...LISTENER, 'filter_chains', 0, 'filters', 0, 'typed_config'];
+export const MANAGER = [...LISTENER, 'filter_chains', 0, 'filters', 0, 'typed_config'];
 export const HOST = [...MANAGER, 'route_config', 'virtual_hosts', 0];
 /** The cluster of weir. */
 export const CLUSTER = ['static_resources', 'clusters', 1];

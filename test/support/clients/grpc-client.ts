@@ -7,7 +7,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { RateLimitRequest, RateLimitResponse } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
-import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
+import { KUADRANT, SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import { entries } from '../data/requests';
 
 /** A descriptor as the text `key=value,key2=value2`, or as the message of the protocol. */
@@ -36,14 +36,23 @@ export class RateLimitClient implements Disposable {
     return this.send(requestMessage(domain, descriptors, hitsAddend));
   }
 
+  /** Calls a method of Kuadrant's service. */
+  kuadrant(method: 'CheckRateLimit' | 'Report', message: Buffer, deadline = Infinity): Promise<RateLimitResponse> {
+    return this.#call(`/${KUADRANT}/${method}`, message, deadline);
+  }
+
   /**
    * Sends raw bytes, which need not be a valid request. After `deadline`, in Unix milliseconds, the client resets the
    * call.
    */
   send(message: Buffer, deadline = Infinity): Promise<RateLimitResponse> {
+    return this.#call(SHOULD_RATE_LIMIT, message, deadline);
+  }
+
+  #call(path: string, message: Buffer, deadline: number): Promise<RateLimitResponse> {
     return new Promise((resolve, reject) => {
       this.#client.makeUnaryRequest(
-        SHOULD_RATE_LIMIT,
+        path,
         (bytes: Buffer) => bytes,
         (bytes: Buffer) => RateLimitResponse.decode(bytes),
         message,
