@@ -31,6 +31,8 @@ const RULES = `descriptors:
   - { key: zone, rate_limit: { unit: day, requests_per_unit: 200, calendar: { time_zone: Asia/Tokyo } } }
   - { key: bucket, rate_limit: { unit: minute, requests_per_unit: 30, algorithm: token_bucket, burst: 7 } }
   - { key: sliding, rate_limit: { unit: minute, requests_per_unit: 20, algorithm: sliding_window } }
+  - { key: tokens, rate_limit: { unit: minute, requests_per_unit: 30, algorithm: token_bucket, burst: 7, postpaid: true } }
+  - { key: spend, rate_limit: { unit: minute, requests_per_unit: 9, postpaid: true } }
   - { key: staff, rate_limit: { unlimited: true, replaces: [{ name: users }, { name: short }] } }
   - { key: part, enforce_percent: 50, rate_limit: { unit: minute, requests_per_unit: 4 } }
   - { key: trial, shadow_mode: true, rate_limit: { unit: minute, requests_per_unit: 4 } }
@@ -76,7 +78,9 @@ const RESERVABLE = ['user=a', 'user=b', 'second=a', 'slow=a', 'zone=a', 'staff=a
     'tried=a',
   ])
   .concat(['other=a']);
-const ALL = [...RESERVABLE, 'bucket=a', 'sliding=a', 'all=a', 'all=b'];
+const ALL = [...RESERVABLE, 'bucket=a', 'sliding=a', 'all=a', 'all=b', 'tokens=a', 'tokens=b', 'spend=a'];
+/** Most calls have none. */
+const PURPOSES = [...Array<undefined>(8), 'ask', 'report'] as const;
 
 let folder: TemporaryFolder;
 beforeEach(() => void (folder = new TemporaryFolder()));
@@ -147,7 +151,8 @@ async function drive(options: Partial<LimiterOptions>, sample: number): Promise<
     const action = below(10);
     if (action < 7) {
       const of = request(below(50) === 0 ? 'unknown' : domain, descriptorsOf(ALL, false), below(4));
-      decide(of, { verdict: () => undefined, error: (error) => expect(error).toBeUndefined() });
+      const purpose = PURPOSES[below(PURPOSES.length)];
+      decide({ ...of, purpose }, { verdict: () => undefined, error: (error) => expect(error).toBeUndefined() });
     } else if (action < 9 || open.length === 0) {
       const of = request(domain, descriptorsOf(RESERVABLE, true), below(4));
       // Now and then one of an id that is known.

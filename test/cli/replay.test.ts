@@ -176,6 +176,28 @@ shop.path: 1 caller newly denied, 0 newly allowed
     ]);
   });
 
+  it('plays asks and reports as they were, also by rules that have become postpaid', async () => {
+    function ofAnna(hitsAddend = 0, purpose?: 'ask' | 'report'): Call {
+      return { request: { ...request('shop', ['user=anna'], hitsAddend), purpose } };
+    }
+    const calls = [ofAnna(), ofAnna(8), ofAnna(), ofAnna(1), ofAnna(9), ofAnna(), ofAnna(2), ofAnna()];
+    const postpaid = rulesOf('{ key: user, rate_limit: { unit: minute, requests_per_unit: 10, postpaid: true } }');
+    const lines = await record(postpaid, calls);
+    expect(lines.map((line) => /"hits":(\d+),"purpose":"(\w+)"/.exec(line)?.slice(1).join(' '))).toEqual(
+      '0 ask,8 report,0 ask,1 report,9 report,0 ask,2 report,0 ask'.split(','),
+    );
+    folder.write('candidate/shop.yaml', postpaid);
+    expect((await report()).total).toMatchObject({ calls: 8, allowedBefore: 5, newlyDenied: 0, newlyAllowed: 0 });
+    // By the present rules, a call without hits counts 1, and more than fits is denied.
+    await record(PRESENT, calls);
+    expect((await report()).total).toMatchObject({ calls: 8, allowedBefore: 3, newlyAllowed: 2, newlyDenied: 0 });
+
+    const checks = [ofAnna(9, 'report'), ofAnna(5, 'ask'), ofAnna(0, 'report'), ofAnna(0, 'ask'), ofAnna(3, 'report')];
+    await record(PRESENT, checks);
+    folder.write('candidate/shop.yaml', PRESENT);
+    expect((await report()).total).toMatchObject({ calls: 5, allowedBefore: 3, newlyDenied: 0, newlyAllowed: 0 });
+  });
+
   it('subtracts negative hits as they were, also of descriptors that had no limit', async () => {
     const negative = { hitsAddend: 3, isNegativeHits: true };
     const calls = ['user=anna', 'other=x', 'free=x'].map((each) => ({

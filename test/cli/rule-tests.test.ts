@@ -80,6 +80,19 @@ describe('a test of rules', () => {
     ]);
   });
 
+  it('has checks and reports, of which the debt of a limit is paid back', async () => {
+    expect(
+      await failuresOf(
+        'check user=bert → OK: 3 left',
+        'report user=bert hits=9 → OK: 0 left',
+        '2 × check user=bert → OVER_LIMIT: over',
+        'report user=bert | plan=gold → OVER_LIMIT: over, no limit',
+        'after 1 minute',
+        'check  user=bert hits=4 → OK: 2 left',
+      ),
+    ).toEqual([['check  user=bert hits=4 → OK: 2 left', 'OK: 2 left', 'OK: 3 left']]);
+  });
+
   it('passes time, also up to a moment, and each begins with fresh counters', async () => {
     expect(
       await failuresOf(

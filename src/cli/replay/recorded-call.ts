@@ -69,6 +69,8 @@ function requireThat(isSo: boolean, reason: string): asserts isSo {
   if (!isSo) throw new MalformedLine(reason);
 }
 
+const PURPOSES = ['ask', 'report'] as const;
+
 /** By which the clock that a log was written with may be fast. */
 const MAX_AHEAD_MS = 86_400_000;
 /** A call stands for at most so many that a counter can hold their hits. */
@@ -119,7 +121,7 @@ interface ReadLine extends RecordedLine {
 }
 
 function readDecision(
-  { domain, code, reservation, ttl, onExpiry }: Fields,
+  { domain, purpose, code, reservation, ttl, onExpiry }: Fields,
   { time, sample, descriptors }: ReadLine,
 ): RecordedCall | SkippedLine {
   requireThat(typeof domain === 'string', 'its domain is not a text');
@@ -143,7 +145,7 @@ function readDecision(
     isWithinLimits &&= each['code'] === 'OK' && !String(each['reason']).startsWith('over_limit');
     isCutOff ||= texts.some((text) => text.endsWith('…'));
   }
-  const request = { domain, descriptors: requested, hitsAddend: 0 };
+  const request = { domain, descriptors: requested, hitsAddend: 0, purpose: PURPOSES.find((each) => each === purpose) };
   const reserved = typeof reservation === 'string' ? readTerms(reservation, ttl, onExpiry) : undefined;
   // Without a spread, with which a replay takes twice as long.
   return {
@@ -180,7 +182,8 @@ function readEnd({ reservation, state }: Fields, { time, sample, descriptors }: 
   return { time, sample, id: reservation, state, hits };
 }
 
-function readDescriptor({ entries, hits, isNegativeHits, reason, rule, currentLimit }: Fields): Descriptor {
+function readDescriptor({ entries, hits, purpose, isNegativeHits, ...decided }: Fields): Descriptor {
+  const { reason, rule, currentLimit } = decided;
   requireThat(Array.isArray(entries), 'a descriptor has no entries');
   const read = (entries as readonly unknown[]).map((text) => {
     // A key that has an equals sign itself cannot be told from its value.
@@ -192,7 +195,9 @@ function readDescriptor({ entries, hits, isNegativeHits, reason, rule, currentLi
   const limit = rule === undefined && isObject(currentLimit) ? readLimit(currentLimit) : undefined;
   // Logs of older versions have the sign as the reason alone.
   const isNegative = isNegativeHits === true || reason === 'negative_hits';
-  return { entries: read, limit, hitsAddend: hits ?? NO_HITS_ADDEND, isNegativeHits: isNegative };
+  // One hit is one that a report has named, or that of a call without any, which may become an ask.
+  const hitsAddend = hits === 1 && purpose !== 'report' ? NO_HITS_ADDEND : (hits ?? NO_HITS_ADDEND);
+  return { entries: read, limit, hitsAddend, isNegativeHits: isNegative };
 }
 
 /** A limit that was sent with the request. */

@@ -1,4 +1,5 @@
 import type { RateLimitRequest } from '../../limiter/request';
+import type { Purpose } from '../../counting/algorithms/algorithm';
 import { NO_HITS_ADDEND } from '../../limiter/request';
 import { CONFLICT_MARKER } from '../../rules/files/yaml/decode-text';
 import { unitByName } from '../../rules/unit';
@@ -13,6 +14,7 @@ export interface CallsLine {
   readonly kind: 'calls';
   readonly times: number;
   readonly descriptors: RateLimitRequest['descriptors'];
+  readonly purpose: Purpose | undefined;
   /** The line up to its answer. */
   readonly before: string;
   readonly expected: string;
@@ -75,10 +77,12 @@ function readCalls(text: string): CallsLine {
   const [repeated = '', times = '1'] = /^(\d+) (?:×|x) /.exec(call) ?? [];
   if (Number(times) === 0 || Number(times) > MOST_TIMES)
     throw new NotationError(`repeat a call 1 to ${MOST_TIMES} times`);
-  const requests = call.slice(repeated.length).split(' | ');
+  const [named = '', what] = /^(check|report) +/.exec(call.slice(repeated.length)) ?? [];
+  const purpose = what === 'check' ? 'ask' : what === 'report' ? 'report' : undefined;
+  const requests = call.slice(repeated.length + named.length).split(' | ');
   const descriptors = requests.map((each) => descriptorOf(each.trim()));
   const expected = text.slice(before.length).trimStart();
-  return { kind: 'calls', times: Number(times), descriptors, before: `${before} `, expected };
+  return { kind: 'calls', times: Number(times), descriptors, purpose, before: `${before} `, expected };
 }
 
 const NO_LINE =

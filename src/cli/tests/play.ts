@@ -147,10 +147,10 @@ class TestRun {
     return this.#player.close();
   }
 
-  #requestOf({ descriptors }: CallsLine): RateLimitRequest {
+  #requestOf({ descriptors, purpose }: CallsLine): RateLimitRequest {
     if (this.#domain === '')
       throw new NotationError('the rules have several domains: write a line "domain NAME" above');
-    return { domain: this.#domain, descriptors, hitsAddend: 0 };
+    return { domain: this.#domain, descriptors, hitsAddend: 0, purpose };
   }
 
   /** The answer to the last of the calls, when the overall codes of all are the same; otherwise all of these. */

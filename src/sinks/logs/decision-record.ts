@@ -1,3 +1,4 @@
+import type { Purpose } from '../../counting/algorithms/algorithm';
 import type { Decision } from '../../limiter/decision';
 import { DecisionError } from '../../counting/decision-error';
 import { entriesCountedAs } from '../../limiter/cache-key';
@@ -69,8 +70,12 @@ export function endRecord(
   return `{"type":"reservation",${headOf(request, context, texts)},"state":"${state}"${list}${sourceOf(context)}}`;
 }
 
-function headOf({ domain }: RateLimitRequest, { now }: RecordContext, texts: Excerpts): string {
-  return `"time":"${new Date(now).toISOString()}","domain":${JSON.stringify(texts.of(domain))}`;
+function headOf({ domain, purpose }: RateLimitRequest, { now }: RecordContext, texts: Excerpts): string {
+  return `"time":"${new Date(now).toISOString()}","domain":${JSON.stringify(texts.of(domain))}${purposeIn(purpose)}`;
+}
+
+function purposeIn(purpose: Purpose | undefined): string {
+  return purpose === undefined ? '' : `,"purpose":"${purpose}"`;
 }
 
 function errorOf({ code, message }: DecisionError): string {
@@ -100,16 +105,18 @@ function describe(
   const { code, currentLimit, secondsUntilReset } = status;
   const { reason, count, policy, isShadow } = outcomeOf(resolution);
   const descriptor = request.descriptors[index] as Descriptor;
-  const hits = hitsOf(descriptor, request);
-  const counted = entriesCountedAs(resolution.limited && resolution.rule, descriptor.entries);
+  const { limited } = resolution;
+  // An ask counts none, whatever hits its request has.
+  const hits = limited?.purpose === undefined ? hitsOf(descriptor, request) : limited.callHits;
+  const counted = entriesCountedAs(limited && resolution.rule, descriptor.entries);
   let json = counted.length === 0 ? '' : `,"countedAs":[${textsOf(counted.slice(0, MOST_LISTED), texts)}]`;
-  json += resolution.limited === undefined && hits === 1 ? '' : `,"hits":${hits}`;
+  json += (limited === undefined && hits === 1 ? '' : `,"hits":${hits}`) + purposeIn(limited?.purpose);
   if (descriptor.isNegativeHits) json += ',"isNegativeHits":true';
   json += `,"code":"${CODE_NAMES[code]}","reason":"${reason}"${ruleOf(resolution)}`;
   if (policy !== undefined) json += `,"policy":"${policy}"`;
   if (currentLimit !== undefined) json += `,"currentLimit":${textOfLimit(currentLimit)}`;
   if (count !== undefined) json += `,"count":${count}`;
-  if (resolution.limited?.isLeased === true) json += ',"leased":true';
+  if (limited?.isLeased === true) json += ',"leased":true';
   if (secondsUntilReset !== undefined) json += `,"durationUntilReset":"${secondsUntilReset}s"`;
   return isShadow ? `${json},"shadowMode":true` : json;
 }
