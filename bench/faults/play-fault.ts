@@ -7,7 +7,7 @@ import { Pool } from '../suite/load/pool';
 import { Ticks } from '../suite/load/ticks';
 import { DOMAIN } from '../suite/scenarios/loads';
 import { protobufMessage, valueText, withDigits } from '../suite/scenarios/messages';
-import { type Fault, FaultyStore, type StoreName, isKilled } from './stores';
+import { type Fault, FaultyStore, type StoreName, endsByItself, isKilled } from './stores';
 
 /** Each value has a counter without a limit, and one with this limit. */
 const LIMIT = 5;
@@ -23,6 +23,8 @@ const CONNECTIONS = 4;
 export const PART = 100;
 /** The code of a new process is compiled while it runs: 24,000 calls at the default rate. */
 const [WARM_UP, SETTLE] = [6_000, 10_000];
+/** Milliseconds between two looks at the health of an instance. */
+const LOOK_INTERVAL = 50;
 const DEGRADED = Buffer.from('x-ratelimit-degraded');
 
 export interface FaultCase {
@@ -49,6 +51,12 @@ export interface Part {
   readonly p99: number | null;
 }
 
+/** Milliseconds until the health of an instance is no longer green, and until it is again; null: that never was. */
+export interface ToldFault {
+  readonly began: number | null;
+  readonly ended: number | null;
+}
+
 export interface FaultResult extends FaultCase {
   readonly calls: number;
   readonly byPolicy: number;
@@ -58,6 +66,8 @@ export interface FaultResult extends FaultCase {
   readonly p99: readonly [before: number | null, during: number | null];
   /** Milliseconds from the end of the fault to the first 100 ms in which the store has counted nine of ten calls. */
   readonly recovered: number;
+  /** What the instance says that is called, and one that is not. */
+  readonly told: readonly [called: ToldFault, idle: ToldFault];
   /** How many calls have passed above the limit of their value or, of an emptied store, twice the limit. */
   readonly overBound: number;
   /** Values of which the store has counted more than was sent. */
@@ -70,15 +80,15 @@ export interface FaultResult extends FaultCase {
 export async function playFault(which: FaultCase, { rate, times, headers }: FaultOptions): Promise<FaultResult> {
   await using store = await FaultyStore.start(which.store);
   await using rules = await RuleFolder.with({ 'bench.yaml': RULES });
-  await using weir = await WeirProcess.start({
-    env: {
-      ...rules.env,
-      ...store.env,
-      DISABLE_STATS: 'true',
-      LIMIT_RESPONSE_HEADERS_ENABLED: 'true',
-      STORE_FAILURE_POLICY: which.policy,
-    },
-  });
+  const env = {
+    ...rules.env,
+    ...store.env,
+    DISABLE_STATS: 'true',
+    LIMIT_RESPONSE_HEADERS_ENABLED: 'true',
+    STORE_FAILURE_POLICY: which.policy,
+  };
+  await using weir = await WeirProcess.start({ env });
+  await using idle = await WeirProcess.start({ env });
   // Each value is called some ten times.
   const values = Math.max(10, Math.round((rate * (WARM_UP + times[0] + times[1] + times[2])) / 10_000));
   const course = new Course(values, { rate, deadline: DEADLINE[headers] });
@@ -100,12 +110,16 @@ export async function playFault(which: FaultCase, { rate, times, headers }: Faul
   course.begin();
   const [before, during, after] = times;
   await sleep(before);
+  const watches = [new HealthWatch(weir), new HealthWatch(idle)] as const;
   const began = performance.now();
   await store.begin(which.fault);
   await sleep(during);
   await store.end(which.fault);
   const ended = performance.now();
   await sleep(after);
+  const back = endsByItself(which.fault) ? began + PART : ended;
+  const over = endsByItself(which.fault) ? began : ended;
+  const told = [await watches[0].result(began, over), await watches[1].result(began, over)] as const;
   pace.stop();
   for (const until = performance.now() + SETTLE; pool.outstanding > 0 && performance.now() < until;) await sleep(10);
   pool.close();
@@ -115,10 +129,39 @@ export async function playFault(which: FaultCase, { rate, times, headers }: Faul
   const bound = isKilled(which.fault) ? 2 * LIMIT : LIMIT;
   return {
     ...which,
-    ...course.result(began, ended),
+    ...course.result({ began, ended, back }),
+    told,
     overBound: course.passed.reduce((sum, passed) => sum + Math.max(0, passed - bound), 0),
     appliedTwice: stored.filter((count, value) => count > course.sent[value]!).length,
   };
+}
+
+/** What the health of an instance says of its store. */
+class HealthWatch {
+  readonly #looks: { readonly at: number; readonly isGreen: boolean }[] = [];
+  readonly #looking: Promise<void>;
+  #isOver = false;
+
+  constructor(weir: WeirProcess) {
+    this.#looking = this.#look(weir);
+  }
+
+  async result(began: number, ended: number): Promise<ToldFault> {
+    this.#isOver = true;
+    await this.#looking;
+    const first = this.#looks.find(({ at, isGreen }) => at > began && !isGreen);
+    const last = this.#looks.findLast(({ isGreen }) => !isGreen);
+    const next = this.#looks.find(({ at }) => last !== undefined && at > last.at);
+    return { began: first ? first.at - began : null, ended: next ? Math.max(0, next.at - ended) : null };
+  }
+
+  async #look(weir: WeirProcess): Promise<void> {
+    while (!this.#isOver) {
+      const { store } = JSON.parse(await weir.debug('/api/health')) as { readonly store: { readonly state: string } };
+      this.#looks.push({ at: performance.now(), isGreen: store.state === 'green' });
+      await sleep(LOOK_INTERVAL);
+    }
+  }
 }
 
 interface Sent {
@@ -177,7 +220,8 @@ class Course {
     this.#calls[call]!.latency = performance.now() - at;
   }
 
-  result(began: number, ended: number) {
+  /** @param back from when on the store may count again */
+  result({ began, ended, back }: { readonly began: number; readonly ended: number; readonly back: number }) {
     const calls = this.#calls.slice(this.#first);
     function between(from: number, to: number): readonly Sent[] {
       return calls.filter(({ at }) => from <= at && at < to);
@@ -185,15 +229,15 @@ class Course {
     // A call in flight when the fault began belongs to its first second.
     const before = between(0, began).filter(({ at, latency }) => !(at + latency > began));
     const first = countOf(between(0, began + 1_000), 'failed') - countOf(before, 'failed');
-    let recovered = ended;
-    const last = calls.at(-1)!.at;
+    let recovered = back;
+    const last = calls.at(-1)?.at ?? ended;
     while (recovered < last && !isCounted(between(recovered, recovered + PART))) recovered += PART / 10;
     return {
       calls: calls.length,
       byPolicy: countOf(calls, 'byPolicy'),
       failed: [countOf(before, 'failed'), first, countOf(between(began + 1_000, Infinity), 'failed')] as const,
       p99: [p99(before), p99(between(began + 1_000, ended))] as const,
-      recovered: recovered - ended,
+      recovered: recovered - Math.min(back, ended),
       parts: Array.from({ length: Math.ceil((last - this.#begun) / PART) }, (_, index) => {
         const part = between(this.#begun + index * PART, this.#begun + (index + 1) * PART);
         const [counted, byPolicy] = [countOf(part, 'counted'), countOf(part, 'byPolicy')];

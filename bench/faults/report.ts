@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { svg, svgText, tenths } from '../suite/report/svg';
 import { integer, markdownTable, significant } from '../suite/report/tables';
 import type { Machine } from '../suite/processes/machine';
-import type { FaultResult, Part } from './play-fault';
+import type { FaultResult, Part, ToldFault } from './play-fault';
 
 export interface FaultsReport {
   readonly date: string;
@@ -23,6 +23,11 @@ export function isPictured({ store, policy, fault }: FaultResult): boolean {
   return store === 'single' && policy === 'local' && fault in TITLES;
 }
 
+/** Results of before have no such numbers. */
+function told({ told: instances }: Partial<FaultResult>, which: keyof ToldFault): string {
+  return instances?.map((each) => significant(each[which] ?? undefined)).join('; ') ?? '–';
+}
+
 /** For README.md. */
 export function faultsSection({ date, machine, rate, seconds, results }: FaultsReport): string {
   const { cpu, cores, node, redis, memcached } = machine;
@@ -37,6 +42,8 @@ export function faultsSection({ date, machine, rate, seconds, results }: FaultsR
     'counted again after, ms',
     'calls over the bound',
     'values counted twice',
+    'health not green after, ms; without calls',
+    'green again after, ms; without calls',
   ];
   const rows = results.map((result) => [
     `${result.store}, ${result.fault}, \`${result.policy}\``,
@@ -46,6 +53,8 @@ export function faultsSection({ date, machine, rate, seconds, results }: FaultsR
     integer(result.recovered),
     result.policy === 'local' ? integer(result.overBound) : '–',
     integer(result.appliedTwice),
+    told(result, 'began'),
+    told(result, 'ended'),
   ]);
   return [
     `${cpu}, ${cores} cores, Node ${node}, Redis ${redis}, memcached ${memcached}; ${date}. ` +

@@ -7,7 +7,7 @@ import { renderSections } from '../suite/report/pages';
 import { writeJson } from '../suite/results';
 import { type FaultCase, type FaultResult, playFault } from './play-fault';
 import { type FaultsReport, faultsSection, isPictured, picture, readFaults } from './report';
-import { FAULTS, OTHER_FAULTS, STORES } from './stores';
+import { FAULTS, type Fault, OTHER_FAULTS, STORES, type StoreName } from './stores';
 
 const ROOT = join(__dirname, '../..');
 const [RESULT, PAGE, PICTURE] = ['bench/results/faults.json', 'bench/faults/README.md', 'docs/images/store-faults.svg'];
@@ -30,6 +30,11 @@ const { values: options } = parseArgs({
   },
 });
 
+const STORE_OF: Partial<Record<Fault, StoreName>> = {
+  'one-killed': 'cluster',
+  'one-stopped': 'cluster',
+  'failed-over': 'sentinel',
+};
 const CASES: readonly FaultCase[] = [
   ...STORES.flatMap((store) => FAULTS.map((fault) => ({ store, fault, policy: 'local' as const }))),
   ...(['allow', 'deny', 'error'] as const).flatMap((policy) =>
@@ -37,7 +42,7 @@ const CASES: readonly FaultCase[] = [
   ),
   ...(['local', 'allow', 'deny', 'error'] as const).flatMap((policy) =>
     OTHER_FAULTS.map((fault) => ({
-      store: fault.startsWith('one-') ? ('cluster' as const) : ('single' as const),
+      store: STORE_OF[fault] ?? 'single',
       fault,
       policy,
     })),
@@ -57,10 +62,10 @@ function publish(report: FaultsReport): void {
 async function main(): Promise<void> {
   if (options.render) return publish(readFaults(join(ROOT, RESULT)));
   const [rate, during] = [Number(options.rate), Number(options.seconds)];
-  if (!(rate > 0 && during > 0)) throw new Error('--rate and --seconds must be positive numbers');
+  if (!(rate >= 0 && during > 0)) throw new Error('--rate and --seconds must be numbers, and a fault has to last');
   const times = [BEFORE * 1_000, during * 1_000, AFTER * 1_000] as const;
   const results: FaultResult[] = [];
-  const chosen = CASES.filter((each) => `${each.store}/${each.fault}/${each.policy}`.startsWith(options.only));
+  const chosen = CASES.filter((each) => `${each.store}/${each.fault}/${each.policy}`.includes(options.only));
   for (const each of chosen) {
     let result = await playFault(each, { rate, times, headers: 'envoy, 50 ms' });
     for (let attempt = 1; attempt < ATTEMPTS && result.failed[0] > MOST_LATE * rate * BEFORE; attempt += 1) {

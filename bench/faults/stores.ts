@@ -10,9 +10,9 @@ export const STORES = ['single', 'sentinel', 'cluster', 'memcached'] as const;
 export const FAULTS = ['killed', 'stopped', 'slow'] as const;
 /**
  * Of a part of the stores: started again within a second, both directions of the network or the replies lost, one node
- * of the cluster killed or stopped.
+ * of the cluster killed or stopped, the master killed and replaced by its replica.
  */
-export const OTHER_FAULTS = ['restarted', 'cut', 'deaf', 'one-killed', 'one-stopped'] as const;
+export const OTHER_FAULTS = ['restarted', 'cut', 'deaf', 'one-killed', 'one-stopped', 'failed-over'] as const;
 export type StoreName = (typeof STORES)[number];
 export type Fault = (typeof FAULTS | typeof OTHER_FAULTS)[number];
 
@@ -29,6 +29,8 @@ interface StoreParts {
   /** Those that hold counters, each behind a proxy. They fail together. */
   readonly servers: readonly Server[];
   readonly proxies: readonly FaultProxy[];
+  /** Has the replica replace a master that does not answer. */
+  readonly failOver?: () => Promise<void>;
   /** What ends with them. */
   readonly rest: readonly AsyncDisposable[];
   /** The counts of these keys; 0 for an absent one. */
@@ -58,6 +60,7 @@ export class FaultyStore implements AsyncDisposable {
   async begin(fault: Fault): Promise<void> {
     const { proxies } = this.#parts;
     const servers = this.#failing(fault);
+    if (fault === 'failed-over') await this.#parts.failOver?.();
     if (isKilled(fault)) await Promise.all(servers.map((server) => server.crash()));
     if (isStopped(fault)) for (const server of servers) server.signal('SIGSTOP');
     if (fault === 'slow') for (const proxy of proxies) proxy.delay = LATENESS;
@@ -72,7 +75,7 @@ export class FaultyStore implements AsyncDisposable {
   async end(fault: Fault): Promise<void> {
     const { proxies } = this.#parts;
     const servers = this.#failing(fault);
-    if (isKilled(fault) && fault !== 'restarted') await Promise.all(servers.map((server) => server.run()));
+    if (isKilled(fault) && !endsByItself(fault)) await Promise.all(servers.map((server) => server.run()));
     if (isStopped(fault)) for (const server of servers) server.signal('SIGCONT');
     for (const proxy of proxies) {
       proxy.delay = 0;
@@ -95,7 +98,12 @@ export class FaultyStore implements AsyncDisposable {
 
 /** Whether servers lose their counts by the fault. */
 export function isKilled(fault: Fault): boolean {
-  return fault === 'killed' || fault === 'restarted' || fault === 'one-killed';
+  return fault === 'killed' || fault === 'one-killed' || endsByItself(fault);
+}
+
+/** Whether the store counts again before the fault is ended. */
+export function endsByItself(fault: Fault): boolean {
+  return fault === 'restarted' || fault === 'failed-over';
 }
 
 function isStopped(fault: Fault): boolean {
@@ -119,12 +127,17 @@ const STARTS: Readonly<Record<StoreName, () => Promise<StoreParts>>> = {
       },
     });
     const { master, replica } = sentinels;
+    let counting = master;
     return {
       env: { BACKEND_TYPE: 'kvstore', KVSTORE_TYPE: 'sentinel', KVSTORE_URL: sentinels.url },
       servers: [master],
       proxies: [proxy],
+      failOver: () => {
+        counting = replica;
+        return sentinels.failOverWhenSilent();
+      },
       rest: [replica, ...sentinels.sentinels],
-      counts: (keys) => redisCounts(master, keys),
+      counts: (keys) => redisCounts(counting, keys),
     };
   },
   cluster: async () => {

@@ -2,6 +2,7 @@ import { type Observable, type SchedulerLike, map, of, throwError } from 'rxjs';
 import { DecisionError } from '../../src/counting/decision-error';
 import { Offenders } from '../../src/limiter/offenders';
 import type { FailurePolicy } from '../../src/rules/rule-config';
+import { Trip } from '../../src/streams/deadline';
 import { Lanes } from '../../src/streams/lanes';
 import { operation } from '../../test/support/data/operations';
 import { decisionPath } from '../support/decision-path';
@@ -177,6 +178,25 @@ describe('a call that waits for the store', () => {
       flush();
       expect(outcomes).toEqual(['101: OK 10', '451: OK 9']);
       expect(seen).toEqual([{ requests: 0.2, failures: 0, latency: 300 }, 'slow']);
+    });
+  });
+
+  it('that has an error in place of its count, after a policy has answered it, is no answer of the server', () => {
+    marbles(({ cold, flush }, scheduler) => {
+      const late = cold('150ms (r|)', { r: [new DecisionError('store_timeout', '')] });
+      const lane = new ScriptedLane(() => late, { span: 1, windowsInFlight: 99 });
+      const { call } = decisionPath(() => lane, scheduler, { onStoreFailure: 'allow', byPolicy: 100, failures: 5 });
+      const hung = new Trip();
+      call(['k=x']);
+      scheduler.schedule(() => lane.server!.trips.begin(hung), 10);
+      for (let at = 20; at < 1_500; at += 20) scheduler.schedule(() => call(['k=x']), at);
+      let condition: string | undefined;
+      scheduler.schedule(() => {
+        ({ condition } = lane.server!.report);
+        lane.server!.end();
+      }, 1_400);
+      flush();
+      expect(condition).toBe('silent');
     });
   });
 

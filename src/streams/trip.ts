@@ -201,7 +201,7 @@ export class LaneTrips {
 
   #answered(trip: WindowTrip, results: readonly Result[]): void {
     trip.milliseconds = this.#trips.ended(trip);
-    if (trip.isOver) return this.#answeredLate(trip);
+    if (trip.isOver) return this.#answeredLate(trip, results);
     if (trip.epoch.settled.closed) return;
     const { batch } = trip;
     const { scheduler, local, leases, errorOf } = this.#options;
@@ -218,7 +218,9 @@ export class LaneTrips {
   }
 
   /** A policy has answered the calls, if that was not the failure of a request. */
-  #answeredLate({ endsByPolicy, epoch, milliseconds }: WindowTrip): void {
+  #answeredLate({ endsByPolicy, epoch, milliseconds }: WindowTrip, results: readonly Result[]): void {
+    // A cluster gives an error for each, if there was no connection in time.
+    if (!results.some((result) => !(result instanceof DecisionError))) return;
     if (endsByPolicy && epoch.calls$ === this.#calls$) this.#server?.tookTime(milliseconds);
     this.#server?.heard();
   }
