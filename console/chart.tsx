@@ -26,6 +26,7 @@ export const MOST_LINES = DASHES.length;
 /** What is written at the line of a mark. */
 export const MARKS: Readonly<Record<HistoryMark['kind'], string>> = {
   start: 'S',
+  stop: 'E',
   reload: 'R',
   rejection: 'X',
   worker: 'W',

@@ -71,6 +71,7 @@ export function joined(old: History, next: History): History {
   const marks = new Map([...old.marks, ...next.marks].map((mark) => [keyOfMark(mark), mark]));
   return {
     interval: next.interval,
+    instances: next.instances,
     times: all.slice(first),
     rates: lines(old.rates, next.rates),
     latency: lines(old.latency, next.latency),

@@ -16,7 +16,7 @@ import { expectedDifferences, instanceOf, peersOf } from './fleet';
 import type { Rejections } from './rejections';
 import type { StoreInUse } from '../operators/health';
 import type { FindPeers } from '../operators/fleet';
-import { INTERVAL } from '../operators/history';
+import { INTERVAL } from '../operators/recording';
 import { Operator, type OperatorOptions } from '../operators/operator';
 import { ListenerCertificates } from '../sources/certificates';
 import { currentSecret } from '../sources/secret-files';
@@ -45,16 +45,11 @@ export async function openDebugListener(
   app.listeners.add(() => certificates?.close());
   let presented: HttpTls | undefined = await certificates?.first();
   const currentToken = currentSecret(app, 'operatorToken', { log });
-  const peersToken = currentSecret(app, 'operatorPeersToken', { log });
-  const findPeers = peersOf(
-    app,
-    () => peersToken() ?? currentToken(),
-    () => presented?.cert,
-  );
+  const findPeers = peersOf(app, currentToken, () => presented?.cert);
   const operator = operatorOf(app, inputs, findPeers);
   const changes = stores.changed$.subscribe(() => operator.seeServers());
   const instances = seeInstances(app, operator, stores);
-  const samples = setInterval(() => operator.sample(), INTERVAL * 1000).unref();
+  const endSamples = sampleRegularly(operator);
   const authorization = new Authorization(currentToken, log, currentSecret(app, 'operatorTokens', { log }));
   const api = operatorsApi({ operator, authorization, log });
   const server = await serveDebug({
@@ -86,14 +81,32 @@ export async function openDebugListener(
   });
   app.listeners.add(() => server.abort());
   if (!isLoopback(server.address.address)) warnOfExposure(app);
-  function close(): Promise<void> {
-    clearInterval(samples);
+  const opened = readiness.opened$.subscribe(() => void operator.look());
+  async function close(): Promise<void> {
+    endSamples();
     changes.unsubscribe();
     instances?.unsubscribe();
+    opened.unsubscribe();
+    await operator.leave();
     api.close();
     return server.close();
   }
   return { address: server.address, close };
+}
+
+/** Takes samples at the multiples of the interval, as all instances do. @returns what ends that */
+function sampleRegularly(operator: Operator): () => void {
+  const interval = INTERVAL * 1000;
+  let timer: NodeJS.Timeout;
+  function next(): void {
+    timer = setTimeout(sample, interval - (Date.now() % interval)).unref();
+  }
+  function sample(): void {
+    operator.sample();
+    next();
+  }
+  next();
+  return () => clearTimeout(timer);
 }
 
 function operatorOf(

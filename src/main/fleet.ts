@@ -8,6 +8,7 @@ import { trustedRoots } from '../net/trusted-roots';
 import type { FindPeers } from '../operators/fleet';
 import { LONGEST_REPORTED } from '../operators/merge-reports';
 import type { OperatorOptions } from '../operators/operator';
+import { currentSecret } from '../sources/secret-files';
 import type { SettingLine } from '../settings/list-settings';
 import type { Field } from '../settings/settings';
 import { boundedText } from '../text/table-key';
@@ -48,15 +49,17 @@ export function instanceOf({ settings }: App, lines: readonly SettingLine[]): Op
  * needs to have issued
  */
 export function peersOf(
-  { settings }: App,
+  app: App,
   currentToken: CurrentToken,
   ownCertificate: () => string | undefined,
 ): FindPeers | undefined {
+  const { settings, log } = app;
   if (settings.operatorPeers.length === 0) return undefined;
+  const peersToken = currentSecret(app, 'operatorPeersToken', { log });
   let context: SecureContext | undefined;
   return peersAt({
     addresses: settings.operatorPeers.flatMap((text) => parsePeer(text) ?? []),
-    currentToken,
+    currentToken: () => peersToken() ?? currentToken(),
     trust: () => {
       context ??= createSecureContext({ ca: [...trustedRoots()] });
       return { context, known: ownCertificate() };

@@ -8,6 +8,7 @@ export class Changes {
   readonly #instance: { readonly id: string; readonly name: string };
   #list: readonly Change[] = [];
   #made = 0;
+  #version = 0;
 
   constructor(instance: { readonly id: string; readonly name: string }) {
     this.#instance = instance;
@@ -15,6 +16,11 @@ export class Changes {
 
   get list(): readonly Change[] {
     return this.#list;
+  }
+
+  /** Another number when there are others. */
+  get version(): number {
+    return this.#version;
   }
 
   /** Keeps a change that was made here. */
@@ -27,6 +33,8 @@ export class Changes {
   /** Keeps changes that may be known. */
   take(changes: readonly Change[]): void {
     const known = new Map([...changes, ...this.#list].map((change) => [change.id, change]));
-    this.#list = [...known.values()].sort((one, other) => (one.at < other.at ? -1 : 1)).slice(-MOST);
+    const list = [...known.values()].sort((one, other) => (one.at < other.at ? -1 : 1)).slice(-MOST);
+    if (list.some(({ id }, index) => id !== this.#list[index]?.id)) this.#version += 1;
+    this.#list = list;
   }
 }

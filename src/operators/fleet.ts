@@ -4,11 +4,22 @@ import { excerpt } from '../text/excerpt';
 import { messageOf } from '../text/thrown';
 import { ownText } from '../text/table-key';
 import { inTime } from './in-time';
-import type { Fleet, FleetDifference, HealthPart, InstanceReport, ListedHealth, PeerReport } from './live-answers';
+import type { Changes } from './changes';
+import type { HistoryRecorder } from './history';
+import type {
+  Change,
+  Fleet,
+  FleetDifference,
+  HealthPart,
+  History,
+  InstanceReport,
+  ListedHealth,
+  PeerReport,
+} from './live-answers';
 import { type Compared, type Differences, differencesOf, mergeReports } from './merge-reports';
 
 /** Peers that are asked at most, */
-const MOST_PEERS = 100;
+export const MOST_PEERS = 100;
 /**
  * and how many at the same time: those that answered last, or are new, and those that did not, which delay no other.
  */
@@ -22,10 +33,17 @@ const APART = 50;
 const PAUSE = 3_000;
 /** Milliseconds that an answer about all instances waits for a round. */
 const PATIENCE = 1_500;
+/** Milliseconds that an instance which ends waits for the others to take what it knows. */
+export const LEAVE_PATIENCE = 3_000;
 /** Of what a peer says, in characters. */
 const LONGEST = 200;
 /** Differences that the state of the instances names. */
 const NAMED = 3;
+
+/** Samples of a history that a peer is asked for at once: 20 minutes. */
+export const SAMPLES_ASKED = 120;
+/** Milliseconds after which a peer has a new sample, and those between two askings of one that ends. */
+const [NEW_SAMPLE, ENDING] = [10_000, 300];
 
 /** Another instance, as far as the settings and DNS name it. */
 export interface Peer {
@@ -35,6 +53,18 @@ export interface Peer {
    * Rejects in about a second with an error that says in a few words why there is no answer, or what is wrong with it.
    */
   readonly ask: () => Promise<PeerReport>;
+  /** The oldest samples that it has of an instance after a time, in Unix seconds, and all marks. */
+  readonly history: (id: string, since: number) => Promise<History>;
+  /** The newest changes that it knows of. */
+  readonly changes: () => Promise<readonly Change[]>;
+  /** Tells it that the instance of this id ends, and waits until it has taken what that one knows. */
+  readonly leaves: (id: string) => Promise<void>;
+}
+
+/** What is kept of other instances, so that it outlives them. */
+export interface Kept {
+  readonly history: Pick<HistoryRecorder, 'take' | 'lastOf'>;
+  readonly changes: Pick<Changes, 'take'>;
 }
 
 /** Finds the other instances. This one may be among them. Never rejects. */
@@ -45,7 +75,12 @@ class KnownPeer {
   answer: PeerReport | undefined;
   answeredAt: string | null = null;
   problem: string | null = null;
+  /** Why what it has recorded could not be taken. */
+  note: string | null = null;
   isAsked = false;
+  #takenAt = -Infinity;
+  #last: Promise<void> | undefined;
+  #changes = 0;
 
   constructor(public peer: Peer) {}
 
@@ -72,6 +107,61 @@ class KnownPeer {
     }
     this.isAsked = true;
   }
+
+  /**
+   * Takes what it has recorded, and what it has of instances that do not answer.
+   *
+   * @param after milliseconds since the last time
+   */
+  async takeInto({ history, changes }: Kept, isAnswering: (id: string) => boolean, after: number): Promise<void> {
+    const { report } = this;
+    if (report === undefined || performance.now() - this.#takenAt < after) return;
+    this.#takenAt = performance.now();
+    try {
+      const known = await this.#takeHistory(history, { id: report.id, name: this.label });
+      for (const other of known.filter(({ id, until }) => !isAnswering(id) && until > history.lastOf(id))) {
+        await this.#takeHistory(history, other);
+      }
+      if (report.changes !== this.#changes) {
+        const own = `${report.id}/`;
+        const taken = await this.peer.changes();
+        changes.take(taken.map((each) => (each.id.startsWith(own) ? { ...each, instance: this.label } : each)));
+        this.#changes = report.changes;
+      }
+      this.note = null;
+    } catch (error) {
+      this.note = ownText(excerpt(`its history is not complete: ${messageOf(error)}`, LONGEST));
+    }
+  }
+
+  /** Takes all that it has recorded, at once unless that was done just now: it ends. */
+  takeLast(kept: Kept, isAnswering: (id: string) => boolean): Promise<void> {
+    this.#last ??= pause(Math.max(0, this.#takenAt + ENDING - performance.now()))
+      .then(() => this.ask())
+      .then(() => this.takeInto(kept, isAnswering, 0))
+      .finally(() => (this.#last = undefined));
+    return this.#last;
+  }
+
+  async #takeHistory(history: Kept['history'], of: Pick<InstanceReport, 'id' | 'name'>): Promise<History['instances']> {
+    for (let last = -1; ;) {
+      const since = history.lastOf(of.id);
+      const part = await this.peer.history(of.id, since);
+      history.take(of, part);
+      // A peer may send ever the same.
+      if (part.times.length < SAMPLES_ASKED || since === last) return part.instances;
+      last = since;
+    }
+  }
+}
+
+export interface FleetOptions {
+  readonly find: FindPeers;
+  /** The id of this instance. */
+  readonly id: string;
+  /** The settings that may differ. */
+  readonly expected: ReadonlySet<string>;
+  readonly kept: Kept;
 }
 
 /** All instances, seen from this one. The others are asked only while there is interest, and none is waited for. */
@@ -82,6 +172,7 @@ export class FleetView {
   #peers: ReadonlyMap<string, KnownPeer> | undefined;
   #omitted = 0;
   readonly #expected: ReadonlySet<string>;
+  readonly #kept: Kept;
   /** In what those differ, and should not, that answered in the last round, or at the last look. */
   #differing: readonly FleetDifference[] = [];
   #round: Promise<void> = Promise.resolve();
@@ -89,17 +180,17 @@ export class FleetView {
   /** When the next round may begin. */
   #due = -Infinity;
 
-  /** @param id that of this instance; @param expected the settings that may differ */
-  constructor(find: FindPeers, id: string, expected: ReadonlySet<string> = new Set()) {
+  /** @param expected the settings that may differ */
+  constructor({ find, id, expected, kept }: FleetOptions) {
     this.#find = find;
     this.#id = id;
     this.#expected = expected;
+    this.#kept = kept;
   }
 
   /** All instances, as far as they are known by now. @param own the report of this one */
   async read(own: InstanceReport): Promise<Fleet> {
-    this.#look(own);
-    await inTime(PATIENCE, this.#round);
+    await this.look(own);
     const others = this.#others;
     const answering = others.filter(({ isAnswering }) => isAnswering);
     const { differs, ...differences } = await this.#compare(own, answering);
@@ -110,7 +201,7 @@ export class FleetView {
         { ...shown(own), address: null, answeredAt: at, problem: null, note: null, differs: differs[0]! },
         ...others.map((known) => {
           const { report, answer, answeredAt, problem, peer } = known;
-          const note = answer?.note ?? null;
+          const note = known.note ?? answer?.note ?? null;
           const of = differs[1 + answering.indexOf(known)] ?? [];
           return { ...shown(report), address: peer.address, answeredAt, problem, note, differs: of };
         }),
@@ -120,6 +211,29 @@ export class FleetView {
       ...differences,
       ...(await mergeReports([own, ...reportsOf(answering)])),
     };
+  }
+
+  /** Asks the others, and waits for them a little. */
+  async look(own: Compared): Promise<void> {
+    this.#look(own);
+    await inTime(PATIENCE, this.#round);
+  }
+
+  /** An instance says that it ends: takes what it knows. */
+  async taking(id: string, own: Compared): Promise<void> {
+    if (id === this.#id) return;
+    if (this.#peerOf(id) === undefined) await this.look(own);
+    await this.#peerOf(id)?.takeLast(this.#kept, this.#isAnswering);
+  }
+
+  /** Tells the others that this instance ends, and waits a little until they have taken what it knows. */
+  async leave(): Promise<void> {
+    const peers = this.#peers === undefined ? await this.#find() : Array.from(this.#peers.values(), ({ peer }) => peer);
+    const left = peers.slice(0, MOST_PEERS).map((peer) => peer.leaves(this.#id).catch(() => undefined));
+    await inTime(
+      LEAVE_PATIENCE,
+      Promise.all(left).then(() => undefined),
+    );
   }
 
   /** How the others are, as far as that is known by now: begins to ask them, but does not wait. */
@@ -151,6 +265,12 @@ export class FleetView {
     });
   }
 
+  #peerOf(id: string): KnownPeer | undefined {
+    return this.#others.find(({ report }) => report?.id === id);
+  }
+
+  readonly #isAnswering = (id: string): boolean => id === this.#id || this.#peerOf(id)?.isAnswering === true;
+
   #look(own: Compared): void {
     if (performance.now() < this.#due) return;
     this.#due = Infinity;
@@ -169,9 +289,9 @@ export class FleetView {
     const failing = peers.filter(({ problem }) => problem !== null);
     if (!this.#isRetrying) {
       this.#isRetrying = true;
-      void askInTurn(failing, FAILING_AT_ONCE, REST).finally(() => (this.#isRetrying = false));
+      void this.#askInTurn(failing, FAILING_AT_ONCE, REST).finally(() => (this.#isRetrying = false));
     }
-    await askInTurn(
+    await this.#askInTurn(
       peers.filter((known) => !failing.includes(known)),
       AT_ONCE,
     );
@@ -180,19 +300,21 @@ export class FleetView {
       this.#others.filter(({ isAnswering }) => isAnswering),
     );
   }
-}
 
-/** @param rest milliseconds between two of them */
-async function askInTurn(peers: readonly KnownPeer[], atOnce: number, rest?: number): Promise<void> {
-  const left = [...peers];
-  async function askNext(_: unknown, index: number): Promise<void> {
-    if (index > 0) await pause(index * APART);
-    for (let next = left.shift(); next !== undefined; next = left.shift()) {
-      await next.ask();
-      if (rest !== undefined && left.length > 0) await pause(rest);
-    }
+  /** @param rest milliseconds between two of them */
+  async #askInTurn(peers: readonly KnownPeer[], atOnce: number, rest?: number): Promise<void> {
+    const left = [...peers];
+    const askNext = async (_: unknown, index: number): Promise<void> => {
+      if (index > 0) await pause(index * APART);
+      for (let next = left.shift(); next !== undefined; next = left.shift()) {
+        await next.ask();
+        const isOther = next.isAnswering && this.#others.includes(next);
+        if (isOther) await next.takeInto(this.#kept, this.#isAnswering, NEW_SAMPLE);
+        if (rest !== undefined && left.length > 0) await pause(rest);
+      }
+    };
+    await Promise.all(Array.from({ length: atOnce }, askNext));
   }
-  await Promise.all(Array.from({ length: atOnce }, askNext));
 }
 
 function reportsOf(peers: readonly KnownPeer[]): readonly InstanceReport[] {
@@ -201,6 +323,7 @@ function reportsOf(peers: readonly KnownPeer[]): readonly InstanceReport[] {
 
 function shown(report: InstanceReport | undefined) {
   return {
+    id: report?.id ?? null,
     name: report?.name ?? null,
     version: report?.version ?? null,
     startedAt: report?.startedAt ?? null,

@@ -4,14 +4,11 @@ import { type ShownServers, sumOfRates } from '../streams/server-views';
 import { counted } from '../text/counted';
 import { excerpt, shortened } from '../text/excerpt';
 import type { RecentConfigurations } from './configurations';
-import { Growth, mapRates } from './growth';
+import { Growth } from './growth';
 import type { EventMark, History, InstanceReport, LiveRates, LiveRule } from './live-answers';
 import { Outages } from './outages';
+import { INTERVAL, RULES_OF_OTHERS, RuleLines, Recording, SAMPLES, RATES, mergeLine, mergeLines } from './recording';
 
-/** Seconds between two samples. */
-export const INTERVAL = 10;
-/** 60 minutes. */
-const SAMPLES = 360;
 /** Keys of rules that are looked at one by one: 16 bytes each. */
 const MOST_KEYS = 50_000;
 /**
@@ -30,73 +27,54 @@ const MARKS = 200;
 /** In characters. */
 const MARK_TEXT = 200;
 
-/** One number of each sample. */
-class Line {
-  readonly #values = new Float32Array(SAMPLES).fill(Number.NaN);
-
-  get bytes(): number {
-    return this.#values.byteLength;
-  }
-
-  set(sample: number, value: number): void {
-    this.#values[sample % SAMPLES] = value;
-  }
-
-  at(sample: number): number {
-    return this.#values[sample % SAMPLES] as number;
-  }
-
-  /** The values of some samples, to three digits; null where there is none. */
-  read(samples: readonly number[]): readonly (number | null)[] {
-    return samples.map((sample) => {
-      const value = this.#values[sample % SAMPLES] as number;
-      return Number.isNaN(value) ? null : Number(value.toPrecision(3));
-    });
-  }
-
-  get sum(): number {
-    return this.#values.reduce((sum, value) => (value > 0 ? sum + value : sum), 0);
-  }
-}
+/** Other instances, those that had samples last, and marks of all of them. */
+const [OTHERS, MARKS_OF_OTHERS] = [100, 200];
+/** Marks that another instance is sent at once. */
+export const MARKS_SENT = 24;
+/** Seconds after which an instance without a new sample is not waited for. */
+const LATE = 30;
 
 /** The hits of a rule since the last sample, with those of its keys with request values. */
-class Hits {
-  hits = 0;
-  over = 0;
+interface Hits {
+  hits: number;
+  over: number;
 }
 
 /** A rule with lines of its own. */
-class Followed extends Hits {
-  readonly hitsLine = new Line();
-  readonly overLine = new Line();
+class Followed extends RuleLines implements Hits {
+  hits = 0;
+  over = 0;
   /** Hits of a sample; earlier ones count less. */
   mean = 0;
-
-  constructor(readonly statisticsKey: string) {
-    super();
-  }
 }
 
 export interface HistoryOptions {
   readonly statistics: Statistics;
   readonly servers: ShownServers;
   readonly configurations: RecentConfigurations;
-  readonly instance: Pick<InstanceReport, 'version'>;
+  readonly instance: Pick<InstanceReport, 'id' | 'name' | 'version'>;
+}
+
+/** Which part of the history is read. */
+export interface HistoryQuery {
+  /** Unix seconds: what is later. Undefined: everything. */
+  readonly since?: number | undefined;
+  /** The id of an instance; undefined: the sum of all. */
+  readonly instance?: string | undefined;
+  /** So many samples at most, the oldest, with a part of the rules and marks: what instances ask each other for. */
+  readonly most?: number | undefined;
 }
 
 /** What was sampled since some time; rules are read one by one. */
 export type RecordedHistory = Omit<History, 'rules'> & { readonly rules: Iterable<History['rules'][number]> };
 
-/** Keeps the last 60 minutes of the statistics, in at most 2 MB. */
+/** Keeps the last 60 minutes of the statistics, in at most 2 MB, and those of other instances, in 2 MB more. */
 export class HistoryRecorder {
   readonly #options: HistoryOptions;
   readonly #growth: Growth;
-  /** Unix seconds of each sample. */
-  readonly #times = new Float64Array(SAMPLES);
-  readonly #rates = linesOf('within', 'near', 'over', 'shadow', 'calls', 'invalid', 'storeErrors', 'noMatch');
-  readonly #latency = linesOf('p50', 'p99');
-  readonly #store = linesOf('requests', 'errors', 'latency');
   readonly #rules = new Map<string, Followed>();
+  readonly #own: Recording;
+  readonly #others = new Map<string, Recording>();
   readonly #marks: EventMark[] = [];
   /** When the rules that were marked last were loaded, and were rejected. */
   #marked: { readonly loaded?: string | undefined; readonly rejected?: string | undefined } = {};
@@ -104,11 +82,11 @@ export class HistoryRecorder {
   /** The workers that were replaced before the last sample. */
   #restarts = 0;
   #at = performance.now();
-  /** How many samples there have been. */
-  #size = 0;
 
   constructor(options: HistoryOptions) {
     this.#options = options;
+    const { id, name } = options.instance;
+    this.#own = new Recording(id, name, this.#rules);
     this.#growth = new Growth(options.statistics, MOST_KEYS);
     this.#growth.take(() => undefined);
     this.#mark('start', `weir ${options.instance.version} was started`);
@@ -116,19 +94,23 @@ export class HistoryRecorder {
 
   /** The bytes of its numbers, and of its texts if all are as long as they may be. */
   get bytes(): number {
-    const rules = [...this.#rules.values()];
-    const lines = [this.#rates, this.#latency, this.#store].flatMap((each) => Object.values(each));
-    const all = [...lines, ...rules.flatMap(({ hitsLine, overLine }) => [hitsLine, overLine])];
-    const texts = rules.reduce((sum, { statisticsKey }) => sum + 2 * statisticsKey.length, MARKS * 2 * MARK_TEXT);
-    return all.reduce((sum, { bytes }) => sum + bytes, texts + this.#times.byteLength + this.#growth.bytes);
+    const recordings = this.#all;
+    const keys = recordings.flatMap(({ rules }) => [...rules.values()].map(({ statisticsKey }) => statisticsKey));
+    const texts = 2 * keys.reduce((sum, key) => sum + key.length, (MARKS + MARKS_OF_OTHERS) * MARK_TEXT);
+    return recordings.reduce((sum, { bytes }) => sum + bytes, texts + this.#growth.bytes);
+  }
+
+  get #all(): readonly Recording[] {
+    return [this.#own, ...this.#others.values()];
   }
 
   /** To be called every ten seconds. */
-  sample(): void {
+  sample(slot = slotNow()): void {
+    if (slot === this.#own.last) return;
     const now = performance.now();
-    const seconds = Math.max(0.001, (now - this.#at) / 1000);
+    // The first one is of a part of the interval.
+    const seconds = Math.max(INTERVAL, (now - this.#at) / 1000);
     this.#at = now;
-    const at = this.#size;
     const { rules: statistics } = this.#options.statistics;
     const names = new Map<string, string>();
     const others = new Map<string, Hits>();
@@ -140,20 +122,24 @@ export class HistoryRecorder {
       if (rule === undefined) {
         // Most rules, where there are many.
         if (rollUp === undefined && hits <= idlest) return;
-        others.set(name, (rule = new Hits()));
+        others.set(name, (rule = { hits: 0, over: 0 }));
       }
       rule.hits += hits;
       rule.over += over;
     });
-    this.#times[at % SAMPLES] = Math.round(Date.now() / 1000);
-    for (const name of Object.keys(this.#rates) as (keyof LiveRates)[])
-      this.#rates[name].set(at, totals[name] / seconds);
-    this.#latency.p50.set(at, durations.quantile(0.5));
-    this.#latency.p99.set(at, durations.quantile(0.99));
-    this.#follow(others, seconds, at);
-    this.#count(at);
-    this.#size += 1;
+    this.#own.begin(slot);
+    for (const name of RATES) this.#own.line('rates', name).set(slot, totals[name] / seconds);
+    this.#own.line('latency', 'p50').set(slot, durations.quantile(0.5));
+    this.#own.line('latency', 'p99').set(slot, durations.quantile(0.99));
+    this.#follow(others, seconds, slot);
+    this.#count(slot);
     this.#markLoads();
+  }
+
+  /** The process ends. */
+  leave(): void {
+    this.#mark('stop', `weir ${this.#options.instance.version} was stopped`);
+    this.sample(Math.max(slotNow(), this.#own.last + 1));
   }
 
   /** To be called when {@link ShownServers.changed$} emits. */
@@ -161,39 +147,59 @@ export class HistoryRecorder {
     this.#outages.see(this.#options.servers.shown);
   }
 
-  /** @param since Unix seconds: what is later. Without it, everything */
-  read(since = 0): RecordedHistory {
+  /** Undefined when there is no such instance. */
+  read({ since = 0, instance, most = SAMPLES }: HistoryQuery = {}): RecordedHistory | undefined {
     this.#markLoads();
-    const samples: number[] = [];
-    for (let sample = Math.max(0, this.#size - SAMPLES); sample < this.#size; sample += 1) {
-      if (this.#times[sample % SAMPLES]! > since) samples.push(sample);
+    this.#own.marks = [...this.#marks, ...this.#outages.marks];
+    const all = this.#all;
+    const shown = instance === undefined ? all : all.filter(({ id }) => id === instance);
+    if (shown.length === 0) return undefined;
+    const newest = Math.max(...shown.map(({ last }) => last));
+    // A sum without some of them would be too low.
+    const end = Math.min(...shown.map(({ last }) => last).filter((last) => last >= newest - LATE / INTERVAL));
+    const slots: number[] = [];
+    for (let slot = newest - SAMPLES + 1; slot <= end && slots.length < most; slot += 1) {
+      if (slot * INTERVAL > since && shown.some((recording) => recording.has(slot))) slots.push(slot);
     }
-    const listed = [...this.#rules.values()]
-      .map(({ statisticsKey, hitsLine: hits, overLine: over }) => ({ statisticsKey, hits, over, sum: hits.sum }))
-      .sort((one, other) => other.sum - one.sum)
-      .slice(0, LISTED);
-    function* rules() {
-      for (const { statisticsKey, hits, over } of listed) {
-        yield { statisticsKey, hits: hits.read(samples), over: over.read(samples) };
-      }
-    }
+    const marks = shown.flatMap(({ marks: of, name }) => of.map((mark) => ({ ...mark, instance: name })));
     return {
       interval: INTERVAL,
-      times: samples.map((sample) => this.#times[sample % SAMPLES]!),
-      rates: readAll(this.#rates, samples),
-      latency: readAll(this.#latency, samples),
-      store: readAll(this.#store, samples),
-      marks: [...this.#marks, ...this.#outages.marks].toSorted((one, other) => one.at - other.at).slice(-MARKS),
-      rules: rules(),
+      instances: all.map(({ id, name, last }) => ({ id, name, until: last * INTERVAL })),
+      times: slots.map((slot) => slot * INTERVAL),
+      ...mergeLines(shown, slots),
+      marks: marks.sort((one, other) => one.at - other.at).slice(most < SAMPLES ? -MARKS_SENT : -MARKS),
+      rules: rulesOf(shown, slots, most < SAMPLES ? RULES_OF_OTHERS : LISTED),
     };
+  }
+
+  /** Keeps what another instance has sent of its history, or of that of a third one. */
+  take({ id, name }: Pick<InstanceReport, 'id' | 'name'>, history: History): void {
+    if (id === this.#own.id) return;
+    const known = this.#others.get(id);
+    const recording = known ?? new Recording(id, name);
+    recording.name = name;
+    recording.take(history, slotNow());
+    this.#others.set(id, recording);
+    const oldest = [...this.#others.values()].sort((one, other) => one.last - other.last).slice(0, -OTHERS);
+    for (const { id: ended } of oldest) this.#others.delete(ended);
+    const others = [...this.#others.values()];
+    const times = others.flatMap(({ marks }) => marks.map(({ at }) => at)).sort((one, other) => other - one);
+    const earliest = times[MARKS_OF_OTHERS - 1] ?? -Infinity;
+    for (const other of others) other.marks = other.marks.filter(({ at }) => at >= earliest);
+  }
+
+  /** The time of the last sample of an instance, in Unix seconds; 0: there is none. */
+  lastOf(id: string): number {
+    return (this.#others.get(id)?.last ?? 0) * INTERVAL;
   }
 
   /** The last sample, with the rules that have the most hits in it. @param most how many */
   latest(most: number): Pick<InstanceReport, 'rates' | 'latency' | 'rules'> {
-    const at = this.#size - 1;
-    if (at < 0) return { rates: null, latency: null, rules: { hits: [], denials: [] } };
-    const rates = mapRates(this.#rates, (line) => line.at(at));
-    const [p50, p99] = [this.#latency.p50.at(at), this.#latency.p99.at(at)];
+    const own = this.#own;
+    const { last: at } = own;
+    if (at === 0) return { rates: null, latency: null, rules: { hits: [], denials: [] } };
+    const rates = Object.fromEntries(RATES.map((name) => [name, own.line('rates', name).at(at)]));
+    const [p50, p99] = [own.line('latency', 'p50').at(at), own.line('latency', 'p99').at(at)];
     const rules = Array.from(this.#rules.values(), ({ statisticsKey, hitsLine, overLine }) => {
       return { statisticsKey, hits: hitsLine.at(at), over: overLine.at(at) };
     });
@@ -202,7 +208,7 @@ export class HistoryRecorder {
       return busy.sort((one, other) => other[by] - one[by]).slice(0, most);
     }
     return {
-      rates,
+      rates: rates as unknown as LiveRates,
       latency: Number.isNaN(p50) ? null : { p50, p99 },
       rules: { hits: top('hits'), denials: top('over') },
     };
@@ -237,9 +243,9 @@ export class HistoryRecorder {
   #count(at: number): void {
     const { statistics, servers } = this.#options;
     const { requests, failures, latency } = sumOfRates(servers.shown.map(({ rates }) => rates));
-    this.#store.requests.set(at, requests);
-    this.#store.errors.set(at, failures);
-    this.#store.latency.set(at, latency ?? Number.NaN);
+    this.#own.line('store', 'requests').set(at, requests);
+    this.#own.line('store', 'errors').set(at, failures);
+    this.#own.line('store', 'latency').set(at, latency ?? Number.NaN);
     // There is no such counter without workers.
     const restarts = statistics.counters.find(({ name }) => name === 'ratelimit.workers.restarts')?.value ?? 0;
     if (restarts > this.#restarts) this.#mark('worker', `${counted(restarts - this.#restarts, 'worker')} replaced`);
@@ -273,11 +279,25 @@ function nameOf(rollUp: string, names: Map<string, string>): string {
   return name;
 }
 
-function linesOf<const Name extends string>(...names: readonly Name[]): Readonly<Record<Name, Line>> {
-  return Object.fromEntries(names.map((name) => [name, new Line()])) as Record<Name, Line>;
+function slotNow(): number {
+  return Math.round(Date.now() / 1000 / INTERVAL);
 }
 
-function readAll<Name extends string>(lines: Readonly<Record<Name, Line>>, samples: readonly number[]) {
-  const entries = Object.entries<Line>(lines).map(([name, line]) => [name, line.read(samples)] as const);
-  return Object.fromEntries(entries) as Record<Name, readonly (number | null)[]>;
+/** The rules with the most hits. @param most how many */
+function* rulesOf(shown: readonly Recording[], slots: readonly number[], most: number) {
+  const byKey = new Map<string, { sum: number; readonly of: (readonly [Recording, RuleLines])[] }>();
+  for (const recording of shown) {
+    for (const lines of recording.rules.values()) {
+      const rule = byKey.get(lines.statisticsKey) ?? { sum: 0, of: [] };
+      rule.of.push([recording, lines]);
+      rule.sum += lines.hitsLine.sum;
+      byKey.set(lines.statisticsKey, rule);
+    }
+  }
+  const busiest = [...byKey].sort(([, one], [, other]) => other.sum - one.sum).slice(0, most);
+  for (const [statisticsKey, { of }] of busiest) {
+    const hits = of.map(([recording, { hitsLine }]) => [recording, hitsLine] as const);
+    const over = of.map(([recording, { overLine }]) => [recording, overLine] as const);
+    yield { statisticsKey, hits: mergeLine(hits, slots), over: mergeLine(over, slots) };
+  }
 }

@@ -137,19 +137,22 @@ export interface LiveRule {
 }
 
 /**
- * The last 60 minutes, in lists of equal length, the newest at the end. What is per second is rounded to three digits.
+ * The last 60 minutes of all instances as one, or of one, in lists of equal length, the newest at the end. What is per
+ * second is rounded to three digits.
  */
 export interface History {
   /** Seconds between two samples. */
   readonly interval: number;
-  /** When each sample was taken, in Unix seconds; longer gaps are times in which the process did not run. */
+  /** All that are known, this one first, also when they have ended; `until` is the time of the last sample. */
+  readonly instances: readonly { readonly id: string; readonly name: string; readonly until: number }[];
+  /** When each sample was taken, in Unix seconds, a multiple of the interval; gaps are times without any. */
   readonly times: readonly number[];
   readonly rates: Readonly<Record<keyof LiveRates, Series>>;
-  /** Of gRPC calls, in milliseconds; null in a sample without calls. */
+  /** Of gRPC calls, in milliseconds, of the slowest instance; null in a sample without calls. */
   readonly latency: { readonly p50: Series; readonly p99: Series };
   /**
    * Requests to all servers of the counter store and those that failed, per second, and their mean latency in
-   * milliseconds.
+   * milliseconds, of the slowest instance.
    */
   readonly store: { readonly requests: Series; readonly errors: Series; readonly latency: Series };
   /**
@@ -166,13 +169,15 @@ type Series = readonly (number | null)[];
 interface Mark {
   /** In Unix seconds. */
   readonly at: number;
+  /** The instance, by its name, and of another one its address; undefined: this one. */
+  readonly instance?: string;
   /** For example the version of the rules. */
   readonly text: string;
 }
 
 /** What has happened at a point in time; `worker`: one has been replaced. */
 export interface EventMark extends Mark {
-  readonly kind: 'start' | 'reload' | 'rejection' | 'worker';
+  readonly kind: 'start' | 'stop' | 'reload' | 'rejection' | 'worker';
 }
 
 /** An outage of a server of the store, which began at `at`. */
@@ -229,6 +234,8 @@ export interface InstanceReport {
   readonly latency: { readonly p50: number; readonly p99: number } | null;
   readonly rules: LiveEvent['rules'];
   readonly offenders: OffenderSummary;
+  /** Another number when there are other changes in GET /api/changes. */
+  readonly changes: number;
 }
 
 /** What is kept of the answer of a peer. */
@@ -265,6 +272,8 @@ export interface Fleet {
 }
 
 export interface FleetInstance {
+  /** As {@link InstanceReport.id}; null until it has answered. */
+  readonly id: string | null;
   /** Where it was asked, as OPERATOR_PEERS has it, or DNS; null for this one. */
   readonly address: string | null;
   /**

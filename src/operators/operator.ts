@@ -8,10 +8,10 @@ import type { DecisionOperator } from './decisions';
 import { isoTime } from '../text/iso-time';
 import { type FindPeers, FleetView } from './fleet';
 import { type HealthOptions, HealthView, worstOf } from './health';
-import { type HistoryOptions, HistoryRecorder, type RecordedHistory } from './history';
+import { type HistoryOptions, type HistoryQuery, HistoryRecorder, type RecordedHistory } from './history';
 import { LiveView } from './live';
-import type { Fleet, InstanceReport, ListedHealth, LiveEvent } from './live-answers';
-import { LISTED_OFFENDERS, LISTED_RULES, LONGEST_REPORTED } from './merge-reports';
+import type { Change, Fleet, InstanceReport, ListedHealth, LiveEvent } from './live-answers';
+import { type Compared, LISTED_OFFENDERS, LISTED_RULES, LONGEST_REPORTED } from './merge-reports';
 import { type RuleListing, listRules } from './rules';
 
 /** How much of a rejection is in an event, in characters, and how many callers. */
@@ -37,7 +37,7 @@ export interface OperatorOptions extends HealthOptions, HistoryOptions {
  */
 export class Operator {
   readonly decisions: DecisionOperator;
-  readonly changes: Changes;
+  readonly #changes: Changes;
   readonly #options: OperatorOptions;
   readonly #live: LiveView;
   readonly #health: HealthView;
@@ -46,13 +46,17 @@ export class Operator {
 
   constructor(options: OperatorOptions) {
     this.decisions = options.decisions;
-    this.changes = new Changes(options.instance);
+    this.#changes = new Changes(options.instance);
     this.#options = options;
     this.#live = new LiveView(options.statistics);
     this.#health = new HealthView(options);
     this.#history = new HistoryRecorder(options);
-    const { findPeers = async () => [], instance, expectedDifferences } = options;
-    this.#fleet = new FleetView(findPeers, instance.id, expectedDifferences);
+    this.#fleet = new FleetView({
+      find: options.findPeers ?? (async () => []),
+      id: options.instance.id,
+      expected: options.expectedDifferences ?? new Set(),
+      kept: { history: this.#history, changes: this.#changes },
+    });
   }
 
   /**
@@ -106,10 +110,14 @@ export class Operator {
   }
 
   get health(): ListedHealth {
-    const { findPeers, instance } = this.#options;
+    const { findPeers } = this.#options;
     const health = this.#ownHealth;
-    const instances = findPeers === undefined ? ONLY_THIS : this.#fleet.part({ ...instance, loaded: this.#loaded });
+    const instances = findPeers === undefined ? ONLY_THIS : this.#fleet.part(this.#compared);
     return { ...health, instances, state: worstOf([health.state, instances.state]) };
+  }
+
+  get #compared(): Compared {
+    return { ...this.#options.instance, loaded: this.#loaded };
   }
 
   get #ownHealth(): InstanceReport['health'] {
@@ -132,6 +140,7 @@ export class Operator {
       loaded: this.#loaded,
       ...this.#history.latest(LISTED_RULES),
       offenders: { ...summary, offenders: summary.offenders.map(reported) },
+      changes: this.#changes.version,
     };
   }
 
@@ -140,9 +149,38 @@ export class Operator {
     return this.#fleet.read(await this.report());
   }
 
-  /** What has happened in the last hour. @param since Unix seconds: what is later; undefined: everything */
-  history(since: number | undefined): RecordedHistory {
-    return this.#history.read(since);
+  /** What has happened in the last hour; undefined when there is no such instance. */
+  async history(query: HistoryQuery): Promise<RecordedHistory | undefined> {
+    // What another instance asks for is what this one has.
+    if (query.most === undefined) await this.look();
+    return this.#history.read(query);
+  }
+
+  /** What operators have changed, in all instances that are known: the newest last. */
+  async changes(most?: number): Promise<readonly Change[]> {
+    if (most === undefined) await this.look();
+    return this.#changes.list.slice(most === undefined ? 0 : -most);
+  }
+
+  /** Keeps a change that was made here. */
+  addChange(change: Parameters<Changes['add']>[0]): void {
+    this.#changes.add(change);
+  }
+
+  /** Asks the other instances, and waits for them a little. */
+  async look(): Promise<void> {
+    if (this.#options.findPeers !== undefined) await this.#fleet.look(this.#compared);
+  }
+
+  /** Takes what another instance knows, which ends. */
+  async taking(id: string): Promise<void> {
+    await this.#fleet.taking(id, this.#compared);
+  }
+
+  /** Gives to the others what this instance knows, which ends. */
+  async leave(): Promise<void> {
+    this.#history.leave();
+    await this.#fleet.leave();
   }
 
   /** To be called every ten seconds. */

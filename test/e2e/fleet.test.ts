@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { ADMIN } from '../../src/cli/admin/admin';
-import type { Fleet, ListedHealth } from '../../src/operators/live-answers';
+import type { Change, Fleet, History, ListedHealth } from '../../src/operators/live-answers';
 import { runOf } from '../cli/run-program';
 import { freePorts } from '../support/processes/free-ports';
 import { SilentPeer } from '../support/servers/silent-peer';
@@ -56,7 +56,9 @@ function admin(command: string) {
 
 it('each instance shows all of them, itself once, and what differs; one that does not answer is shown', async () => {
   for (const [index, shop] of shops.entries()) {
-    const { instances, differences, omitted } = await fleetOf(shop, () => true);
+    const { instances, differences, omitted } = await fleetOf(shop, (fleet) => {
+      return fleet.instances.filter(({ problem, health }) => problem === null && health?.healthy === true).length === 3;
+    });
     const others = addresses.filter((_, other) => other !== index);
     expect([instances.map(({ address }) => address), omitted]).toEqual([[null, ...others, silent.address], 0]);
     const problem = 'it did not answer in time (timeout 1 s)';
@@ -115,5 +117,36 @@ it('weir-admin -fleet prints the health, the rules and the callers of all', asyn
   expect(await admin('explain -fleet')).toMatchObject({
     exitCode: 2,
     stderr: expect.stringContaining('-fleet is for'),
+  });
+});
+
+describe('what an instance knows', () => {
+  it('is known to those that were started before its end: samples, marks and changes', async () => {
+    const ports = (await freePorts(2)).map(String);
+    const env = { OPERATOR_TOKEN: TOKEN, OPERATOR_PEERS: ports.map((port) => `127.0.0.1:${port}`).join() };
+    async function start(name: string, port: string): Promise<Shop> {
+      return Shop.start({ env: { ...env, INSTANCE_NAME: name, DEBUG_PORT: port, SHUTDOWN_DELAY: '0' } });
+    }
+    await using old = await start('old', ports[0]!);
+    await using young = await start('young', ports[1]!);
+    await until('the new one knows the old one', async () => {
+      return (await ask<History>(young, '/api/history?most=360')).instances.length === 2;
+    });
+    await old.hit('eve', 30);
+    const headers = { Authorization: `Bearer ${TOKEN}` };
+    await old.weir.debug('/api/counters?domain=shop&descriptor=user=eve&reason=test', { method: 'DELETE', headers });
+    await old.drain();
+    const history = await ask<History>(young, '/api/history?most=360');
+    const instance = `old (127.0.0.1:${ports[0]})`;
+    expect(history.instances.map(({ name }) => name)).toEqual(['young', instance]);
+    const marks = history.marks.filter((mark) => mark.instance === instance);
+    expect(marks.map(({ kind }) => kind)).toEqual(['start', 'reload', 'stop']);
+    const of = history.instances[1]!.id;
+    const { rates } = await ask<History>(young, `/api/history?instance=${of}`);
+    expect(rates.within.reduce<number>((hits, rate) => hits + 10 * rate!, 0)).toBeCloseTo(30);
+    const { changes } = await ask<{ changes: readonly Change[] }>(young, '/api/changes', TOKEN);
+    expect(changes).toMatchObject([
+      { instance, name: 'OPERATOR_TOKEN', descriptor: 'user=eve', before: 30, reason: 'test' },
+    ]);
   });
 });

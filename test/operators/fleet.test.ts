@@ -1,5 +1,5 @@
-import { FleetView, type Peer } from '../../src/operators/fleet';
-import type { InstanceReport } from '../../src/operators/live-answers';
+import { type FindPeers, FleetView, type Peer } from '../../src/operators/fleet';
+import type { Change, History, InstanceReport } from '../../src/operators/live-answers';
 import { mergeReports } from '../../src/operators/merge-reports';
 import { until } from '../support/waiting/until';
 import { reportOf } from '../support/servers/large-peers';
@@ -21,9 +21,18 @@ function report(name: string, { state = 'green', ...changes }: Changes = {}): In
 
 /** Peers by their addresses: what each answers, or the error. A promise that does not end is one that hangs. */
 type Answers = Record<string, InstanceReport | Error | Promise<never>>;
+const EMPTY: History = {
+  ...{ interval: 10, instances: [], times: [], rules: [], marks: [], latency: { p50: [], p99: [] } },
+  ...{
+    rates: Object.fromEntries(Object.keys(RATES!).map((name) => [name, []])) as never,
+    store: { requests: [], errors: [], latency: [] },
+  },
+};
+/** A peer that has recorded nothing. */
+const FORGETFUL = { history: async () => EMPTY, changes: async () => [], leaves: async () => undefined };
 function peers(answers: Readonly<Answers>): readonly Peer[] {
   return Object.entries(answers).map(([address, answer]) => ({
-    address,
+    ...{ address, ...FORGETFUL },
     ask: async () => {
       if (answer instanceof Error) throw answer;
       return { report: await answer, note: null };
@@ -33,7 +42,12 @@ function peers(answers: Readonly<Answers>): readonly Peer[] {
 
 const OWN = report('own');
 function viewOf(answers: Readonly<Answers>, expected?: ReadonlySet<string>): FleetView {
-  return new FleetView(async () => peers(answers), OWN.id, expected);
+  return fleetOf(async () => peers(answers), expected);
+}
+
+function fleetOf(find: FindPeers, expected: ReadonlySet<string> = new Set()): FleetView {
+  const kept = { history: { take: () => undefined, lastOf: () => 0 }, changes: { take: () => undefined } };
+  return new FleetView({ find, id: OWN.id, expected, kept });
 }
 
 const ODD = { isExpected: false, isHidden: false };
@@ -214,7 +228,7 @@ it('those that did not answer are asked one at a time, apart from the others and
   let isFirstRound = true;
   async function find(): Promise<readonly Peer[]> {
     return ['x:1', 'y:1', 'a:1'].map((address) => ({
-      address,
+      ...{ address, ...FORGETFUL },
       ask: async () => {
         asked.push(address);
         if (address === 'a:1') return { report: report('a'), note: null };
@@ -223,7 +237,7 @@ it('those that did not answer are asked one at a time, apart from the others and
       },
     }));
   }
-  const view = new FleetView(find, OWN.id);
+  const view = fleetOf(find);
   await view.read(OWN);
   isFirstRound = false;
   asked.splice(0);
@@ -247,7 +261,7 @@ it('100 peers are asked at most, three at a time, and not again before a pause',
   const asked: string[] = [];
   async function find() {
     return Array.from({ length: 120 }, (_, index) => ({
-      address: `peer-${index}:1`,
+      ...{ address: `peer-${index}:1`, ...FORGETFUL },
       ask: async () => {
         asked.push(`peer-${index}:1`);
         most = Math.max(most, (open += 1));
@@ -259,7 +273,7 @@ it('100 peers are asked at most, three at a time, and not again before a pause',
       },
     }));
   }
-  const view = new FleetView(find, OWN.id);
+  const view = fleetOf(find);
   expect(await view.read(OWN)).toMatchObject({ omitted: 20, pending: 0 });
   expect([asked.length, most]).toEqual([100, 3]);
   await view.read(OWN);
@@ -285,4 +299,76 @@ it('the event loop turns after each instance whose callers are merged', async ()
   );
   isOver = true;
   expect(turns).toBeGreaterThanOrEqual(100);
+});
+
+describe('what peers have recorded', () => {
+  /** Peers with a history, by their names: the ids and last times of what each has. */
+  function recording(names: Readonly<Record<string, Readonly<Record<string, number>>>>) {
+    const taken: string[] = [];
+    const lasts = new Map<string, number>();
+    const reports = new Map(Object.keys(names).map((name) => [name, report(name, { id: name, changes: 1 })]));
+    const kept = {
+      history: {
+        take: ({ id, name }: { readonly id: string; readonly name: string }, { times }: History) => {
+          taken.push(`${name}: ${times.length}`);
+          lasts.set(id, times.at(-1) ?? lasts.get(id) ?? 0);
+        },
+        lastOf: (id: string) => lasts.get(id) ?? 0,
+      },
+      changes: { take: (changes: readonly Change[]) => taken.push(...changes.map(({ instance }) => instance)) },
+    };
+    const find: FindPeers = async () =>
+      Object.entries(names).map(([name, has]) => ({
+        ...{ address: `${name}:1`, ...FORGETFUL },
+        ask: async () => ({ report: reports.get(name)!, note: null }),
+        history: async (id: string, since: number) => ({
+          ...EMPTY,
+          instances: Object.entries(has).map(([each, last]) => ({ id: each, name: `${each} of ${name}`, until: last })),
+          times: Array.from({ length: Math.min(120, (has[id]! - since) / 10) }, (_, at) => since + 10 * (at + 1)),
+        }),
+        changes: async () =>
+          ['1', '2'].map((at) => ({ id: `${at === '1' ? name : 'x'}/${at}`, instance: at }) as Change),
+      }));
+    return { view: new FleetView({ find, id: OWN.id, expected: new Set(), kept }), taken, reports };
+  }
+
+  it('is taken in parts of 120 samples, once in ten seconds, and also what they have of those that do not answer', async () => {
+    const { view, taken } = recording({ a: { a: 2_500, gone: 50 }, b: { b: 10, a: 2_500, gone: 70 } });
+    await view.read(OWN);
+    await until('all is taken', () => taken.filter((text) => text === '2').length === 2);
+    expect(taken.filter((text) => text.startsWith('a (a:1): '))).toEqual([
+      'a (a:1): 120',
+      'a (a:1): 120',
+      'a (a:1): 10',
+    ]);
+    expect(taken.filter((text) => text.startsWith('gone of a')).length).toBeLessThan(2);
+    expect(taken.filter((text) => text.startsWith('gone of b')).length).toBe(1);
+    expect(taken.filter((text) => text.startsWith('b (b:1): '))).toEqual(['b (b:1): 1']);
+    expect(taken.filter((text) => /^\w \(\w:1\)$|^[12]$/.test(text)).toSorted()).toEqual([
+      '2',
+      '2',
+      'a (a:1)',
+      'b (b:1)',
+    ]);
+    taken.splice(0);
+    now += 5_000;
+    await view.read(OWN);
+    expect(taken).toEqual([]);
+    now += 6_000;
+    await view.read(OWN);
+    await until('their samples are taken again', () => taken.length === 2);
+    expect(taken).toEqual(['a (a:1): 0', 'b (b:1): 0']);
+  });
+
+  it('is taken from one that ends, also if it was not known before, and from no other', async () => {
+    const { view, taken } = recording({ a: { a: 10 }, b: { b: 10 } });
+    await view.taking('b', OWN);
+    expect(taken).toContain('b (b:1): 1');
+    taken.splice(0);
+    now += 2_000;
+    await view.taking('a', OWN);
+    await view.taking('unknown', OWN);
+    await view.taking(OWN.id, OWN);
+    expect(taken).toEqual(['a (a:1): 0']);
+  });
 });

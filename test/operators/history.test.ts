@@ -14,7 +14,8 @@ import { ServedApi } from '../http/operators/served-api';
 import { serverStates } from '../support/data/server-states';
 import { heapAfterCollection } from '../support/processes/collect-garbage';
 
-const START = Date.parse('2026-02-03T04:05:06.000Z');
+const START = Date.parse('2026-02-03T04:05:00.000Z');
+const INSTANCE = { id: 'own', name: 'vm', version: '1.2.3' };
 const RULESET = buildRuleset([]);
 
 /** A clock that only a test moves. */
@@ -34,14 +35,14 @@ function recorded() {
   const statistics = new Statistics(100_000);
   const configurations = new RecentConfigurations();
   const servers = serverStates({ scheduler: asyncScheduler, failures: 2 });
-  const recorder = new HistoryRecorder({ statistics, servers, configurations, instance: { version: '1.2.3' } });
+  const recorder = new HistoryRecorder({ statistics, servers, configurations, instance: INSTANCE });
   subscriptions.add(servers.changed$.subscribe(() => recorder.seeServers()));
   function sample(after = 10): void {
     wait(after);
     recorder.sample();
   }
   function read(since?: number): History {
-    const { rules, ...history } = recorder.read(since);
+    const { rules, ...history } = recorder.read({ since })!;
     return { ...history, rules: [...rules] };
   }
   return { statistics, servers, configurations, recorder, sample, read };
@@ -79,6 +80,7 @@ it('a sample has what was counted since the one before, per second', () => {
   sample(20);
   expect(read()).toEqual({
     interval: 10,
+    instances: [{ id: 'own', name: 'vm', until: timeAfter(30) }],
     times: [timeAfter(10), timeAfter(30)],
     rates: {
       ...{ within: [2, 0], near: [0.5, 0], over: [1230, 0], shadow: [0, 0] },
@@ -90,7 +92,7 @@ it('a sample has what was counted since the one before, per second', () => {
       { statisticsKey: 'shop.plan', hits: [1240, 0], over: [1230, 0] },
       { statisticsKey: 'shop.user', hits: [2, 0], over: [0, 0] },
     ],
-    marks: [{ at: timeAfter(0), kind: 'start', text: 'weir 1.2.3 was started' }],
+    marks: [{ at: timeAfter(0), kind: 'start', text: 'weir 1.2.3 was started', instance: 'vm' }],
   });
 });
 
@@ -152,7 +154,7 @@ it('starts, loads of rules, rejections and replaced workers are marked once each
   wait(1);
   configurations.record({ kind: 'loaded', ruleset: RULESET, origin: { source: 's', version: 'v2' }, warnings: [] });
   const { marks } = read();
-  expect(marks).toEqual([
+  expect(marks).toMatchObject([
     { at: timeAfter(0), kind: 'start', text: 'weir 1.2.3 was started' },
     { at: timeAfter(3), kind: 'reload', text: '0 rules loaded, version v1' },
     { at: timeAfter(10), kind: 'rejection', text: expect.stringMatching(/^rules rejected: x+…$/) },
@@ -178,7 +180,7 @@ describe('an outage of a server', () => {
     server.trips.begin(new Trip());
     server.sent();
     wait(1.5);
-    const mark = { kind: 'store', server: 'a', store: 'main', at: timeAfter(11) };
+    const mark = { kind: 'store', server: 'a', store: 'main', at: timeAfter(11), instance: 'vm' };
     expect(outages(read())).toEqual([{ ...mark, text: 'a is silent', until: null, calls: null }]);
     server.refused(7);
     wait(10);
@@ -251,7 +253,7 @@ it('the memory has at most 2 MB, however many rules and texts there are, compute
   }
   const before = memory();
   const servers = serverStates();
-  const recorder = new HistoryRecorder({ statistics, servers, configurations, instance: { version: '1' } });
+  const recorder = new HistoryRecorder({ statistics, servers, configurations, instance: INSTANCE });
   for (let number = 0; number < 400; number += 1) {
     for (const [index, rule] of statistics.rules.entries()) {
       if (index < 200 || number < 2) rule.totalHits += 1 + ((index * 7 + number) % 200);
@@ -265,8 +267,128 @@ it('the memory has at most 2 MB, however many rules and texts there are, compute
   expect(recorder.bytes).toBeLessThan(2_000_000);
   // What is measured has objects, too, and what the statistics have made meanwhile.
   expect(measured).toBeLessThan(2_000_000);
-  expect([...recorder.read().rules]).toHaveLength(50);
+  expect([...recorder.read()!.rules]).toHaveLength(50);
 });
+
+describe('the history of other instances', () => {
+  const [OTHER, THIRD] = [
+    { id: 'other', name: 'vm (10.0.0.2:6070)' },
+    { id: 'third', name: 'vm (10.0.0.3:6070)' },
+  ];
+
+  /** What an instance answers to another one. */
+  function sent(recorder: HistoryRecorder, since = 0, instance = 'own'): History {
+    const { rules, ...history } = recorder.read({ since, instance, most: 120 })!;
+    return JSON.parse(JSON.stringify({ ...history, rules: [...rules] })) as History;
+  }
+
+  it('is in the sums, each sample once however often and by whomever it was sent, and has its instance in its marks', () => {
+    const [own, other, third] = [recorded(), recorded(), recorded()];
+    for (const [index, { statistics, recorder }] of [own, other, third].entries()) {
+      for (const name of ['shop.user', `shop.${index}`]) statistics.rule(name).totalHits += 100;
+      statistics.rule('shop.user').overLimit += 10 ** index;
+      statistics.timer('ratelimit_server.ShouldRateLimit.response_time').record(index + 1);
+      expect(recorder.lastOf('other')).toBe(0);
+    }
+    wait(10);
+    for (const { recorder } of [own, other, third]) recorder.sample();
+    third.recorder.take(OTHER, sent(other.recorder));
+    own.recorder.take(OTHER, sent(other.recorder));
+    own.recorder.take(THIRD, sent(third.recorder));
+    for (const each of [sent(other.recorder), sent(third.recorder, 0, 'other')]) own.recorder.take(OTHER, each);
+    own.recorder.take({ id: 'own', name: 'itself' }, sent(third.recorder));
+    const { instances, rates, latency, rules, marks } = own.read();
+    expect(instances).toEqual([
+      { id: 'own', name: 'vm', until: timeAfter(10) },
+      ...[OTHER, THIRD].map((instance) => ({ ...instance, until: timeAfter(10) })),
+    ]);
+    expect([rates.over, latency.p99]).toEqual([[11.1], [expect.closeTo(3, 1)]]);
+    expect(rules.map(({ statisticsKey, hits }) => [statisticsKey, hits])).toEqual([
+      ['shop.user', [30]],
+      ...['shop.0', 'shop.1', 'shop.2'].map((key) => [key, [10]]),
+    ]);
+    expect(marks.map(({ kind, instance }) => [kind, instance])).toEqual([
+      ['start', 'vm'],
+      ['start', OTHER.name],
+      ['start', THIRD.name],
+    ]);
+    expect(sent(own.recorder, 0, 'other')).toMatchObject({ rates: { over: [1] }, marks: [{ instance: OTHER.name }] });
+    expect(own.recorder.read({ instance: 'nobody' })).toBeUndefined();
+  });
+
+  it('has the samples after those that are known, in parts; a sum ends where all have a sample that still send some', () => {
+    const [own, other] = [recorded(), recorded()];
+    for (let number = 0; number < 200; number += 1) {
+      wait(10);
+      own.recorder.sample();
+      other.recorder.sample();
+    }
+    const first = sent(other.recorder);
+    expect([first.times.length, first.times.at(-1)]).toEqual([120, timeAfter(1_200)]);
+    own.recorder.take(OTHER, first);
+    expect(own.read().times).toHaveLength(200);
+    const second = sent(other.recorder, own.recorder.lastOf('other'));
+    expect([second.times.length, second.times[0]]).toEqual([80, timeAfter(1_210)]);
+    own.recorder.take(OTHER, second);
+    own.sample();
+    expect(own.read().times.at(-1)).toBe(timeAfter(2_000));
+    for (let number = 0; number < 4; number += 1) own.sample();
+    expect(own.read().times.at(-1)).toBe(timeAfter(2_050));
+  });
+
+  it('ends with the part of an interval before the end of the process', () => {
+    const { statistics, recorder, read } = recorded();
+    wait(10);
+    recorder.sample();
+    statistics.rule('shop.user').overLimit += 30;
+    wait(2);
+    recorder.leave();
+    const { times, rates, marks } = read();
+    expect([times, rates.over]).toEqual([
+      [timeAfter(10), timeAfter(20)],
+      [0, 3],
+    ]);
+    expect(marks.at(-1)).toMatchObject({ at: timeAfter(12), kind: 'stop', text: 'weir 1.2.3 was stopped' });
+  });
+
+  it('is that of the 100 that had samples last, of samples of the last hour, in at most 2 MB', () => {
+    const { recorder, read } = recorded();
+    wait(7_200);
+    const now = timeAfter(7_200);
+    function memory(): number {
+      return heapAfterCollection() + process.memoryUsage().arrayBuffers;
+    }
+    const [before, bytes] = [memory(), recorder.bytes];
+    for (let number = 0; number < 150; number += 1) {
+      const times = Array.from({ length: 400 }, (_, index) => now - 10 * (400 - index) + (number < 5 ? -100 : 0));
+      const line = times.map((_, index) => index + number);
+      const [rates, store] = [{ ...RATES }, { requests: line, errors: line, latency: line }];
+      const text = `${number}`.padEnd(200, 'x');
+      recorder.take({ id: `id ${number}`, name: text }, {
+        ...{
+          interval: 10,
+          instances: [],
+          times,
+          rates: Object.fromEntries(Object.keys(rates).map((name) => [name, line])),
+        },
+        ...{ latency: { p50: line, p99: line }, store },
+        rules: Array.from({ length: 9 }, (_, rule) => ({ statisticsKey: text + rule, hits: line, over: line })),
+        marks: Array.from({ length: 24 }, (_, mark) => ({
+          at: now - number - mark,
+          kind: 'worker',
+          text: text + mark,
+        })),
+      } as unknown as History);
+    }
+    const { instances, times, marks } = read();
+    expect([instances.length, times.length, marks.length]).toEqual([101, 359, 200]);
+    expect(instances.map(({ id }) => id)).not.toContain('id 0');
+    expect(recorder.bytes - bytes).toBeLessThan(2_000_000);
+    expect(memory() - before).toBeLessThan(2_000_000);
+  });
+});
+
+const RATES = { within: 0, near: 0, over: 0, shadow: 0, calls: 0, invalid: 0, storeErrors: 0, noMatch: 0 };
 
 describe('/api/history', () => {
   beforeEach(() => jest.useRealTimers());
@@ -276,6 +398,7 @@ describe('/api/history', () => {
     await using api = await ServedApi.start({ statistics });
     for (let number = 0; number < 60; number += 1) {
       statistics.rule(`shop.r${number}`).totalHits += 1;
+      jest.spyOn(Date, 'now').mockReturnValueOnce(START + 10_000 * number);
       api.operator.sample();
     }
     const all = (await api.json('/api/history')) as History;

@@ -74,10 +74,11 @@ const LONGEST_TEXT = 256;
 const LONGEST_LIST = 1_000;
 
 class ChangesController extends OperatorsController {
-  index(): object {
+  async index(): Promise<object> {
     this.authorize('report');
-    parametersOf(this.ctx, []);
-    return { changes: this.operator.changes.list };
+    const { top } = parametersOf(this.ctx, ['top']);
+    if (top !== undefined && !/^[1-9]\d{0,2}$/.test(top)) throw invalidRequest('top must be a number from 1 to 999');
+    return { changes: await this.operator.changes(top === undefined ? undefined : Number(top)) };
   }
 }
 
@@ -126,7 +127,7 @@ class CountersController extends OperatorsController {
     const window = change.windows.length > 1 ? change.window : null;
     const from = ipAddress(this.ctx.req.socket) ?? '';
     const what = count === null ? 'counter cleared' : 'counter set';
-    this.operator.changes.add({
+    this.operator.addChange({
       ...{
         name,
         from,
@@ -150,6 +151,16 @@ class CountersController extends OperatorsController {
     };
     this.state.log.notice(`${what} by an operator`, { ...fields, ...(reason !== undefined && { reason }) });
     return change;
+  }
+}
+
+/** Another instance says that it ends. */
+class DeparturesController extends OperatorsController {
+  async update(): Promise<object> {
+    this.authorize('report');
+    const { id } = this.ctx.params as { readonly id: string };
+    await this.operator.taking(id);
+    return { id };
   }
 }
 
@@ -219,10 +230,17 @@ class HealthController extends OperatorsController {
 }
 
 class HistoryController extends OperatorsController {
-  show(): void {
-    const { since } = parametersOf(this.ctx, ['since']);
+  async show(): Promise<void> {
+    const { instance, ...numbers } = parametersOf(this.ctx, ['since', 'instance', 'most']);
+    const { since, most } = numbers;
     if (since !== undefined && !/^\d{1,12}$/.test(since)) throw invalidRequest('since must be a time in Unix seconds');
-    this.stream(jsonText(this.operator.history(since === undefined ? undefined : Number(since)), 2));
+    if (most !== undefined && !/^[1-9]\d{0,2}$/.test(most)) throw invalidRequest('most must be a number from 1 to 999');
+    const history = await this.operator.history({
+      ...{ instance, since: since === undefined ? undefined : Number(since) },
+      most: most === undefined ? undefined : Number(most),
+    });
+    if (history !== undefined) return this.stream(jsonText(history, 2));
+    throw new HttpError({ status: 404, code: 'not_found', message: 'there is no history of this instance' });
   }
 }
 
@@ -294,6 +312,7 @@ export const CONTROLLERS: Readonly<Record<string, ControllerClass>> = {
   'api/v1/changes': ChangesController,
   'api/v1/configurations': ConfigurationsController,
   'api/v1/counters': CountersController,
+  'api/v1/departures': DeparturesController,
   'api/v1/events': EventsController,
   'api/v1/explanations': ExplanationsController,
   'api/v1/fleet': FleetController,
@@ -401,7 +420,9 @@ function* jsonText(value: unknown, depth: number): Generator<string, void, void>
     return yield ']';
   }
   yield '{';
-  for (const [name, member] of Object.entries(value)) {
+  for (const name of Object.keys(value)) {
+    // Some are computed when they are read.
+    const member: unknown = value[name as keyof typeof value];
     if (member === undefined) continue;
     yield `${separator}${JSON.stringify(name)}:`;
     yield* jsonText(member, depth - 1);

@@ -38,6 +38,7 @@ export function operatorsApi(options: OperatorsApiOptions): OperatorsApi {
         it.resources('changes', { only: 'index' });
         it.resources('configurations', { only: 'index' });
         it.resource('counters', { only: ['show', 'update', 'destroy'] });
+        it.resources('departures', { only: 'update' });
         it.resource('events', { only: 'show' });
         it.resources('explanations', { only: 'create' });
         it.resource('fleet', { only: 'show' });

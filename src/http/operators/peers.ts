@@ -1,17 +1,18 @@
 import { lookup } from 'node:dns/promises';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type CallTls, callHttp, readAnswer } from '../../net/call-http';
+import { type CallTls, type HttpCall, callHttp, readAnswer } from '../../net/call-http';
 import { isPrivateAddress } from '../../net/private-addresses';
-import type { FindPeers, Peer } from '../../operators/fleet';
-import type { PeerReport } from '../../operators/live-answers';
+import { type FindPeers, LEAVE_PATIENCE, type Peer, SAMPLES_ASKED } from '../../operators/fleet';
 import { type HostPort, formatHostPort } from '../../text/host-port';
 import { codeOf } from '../../text/thrown';
 import type { CurrentToken } from './authorization';
-import { readReport } from './read-report';
+import { MOST_CHANGES, readChanges, readHistory, readReport } from './read-report';
 
 /** For a look-up in DNS, and for the answer of a peer. */
 const TIMEOUT_MS = 1_000;
 const MAX_ANSWER_BYTES = 256 * 1024;
+/** Of an answer with samples or changes. */
+const MAX_PART_BYTES = 64 * 1024;
 /** Rest after an answer, so that large ones take little of the time of the event loop. */
 const REST_MS_PER_KIB = 10;
 
@@ -39,15 +40,39 @@ export function peersAt(options: PeersOptions): FindPeers {
 
 async function peersOf(address: PeerAddress, options: PeersOptions): Promise<readonly Peer[]> {
   const { text, host, port, isDns } = address;
-  if (!isDns) return [{ address: text, ask: async () => report((await resolved(host))[0]!, address, options) }];
+  if (!isDns) return [peerAt(text, async () => (await resolved(host))[0]!, address, options)];
   try {
-    return (await resolved(host)).map((ip) => ({
-      address: formatHostPort(ip, port),
-      ask: () => report(ip, address, options),
-    }));
+    return (await resolved(host)).map((ip) => peerAt(formatHostPort(ip, port), async () => ip, address, options));
   } catch (error) {
-    return [{ address: text, ask: () => Promise.reject(error) }];
+    return [peerAt(text, () => Promise.reject(error), address, options)];
   }
+}
+
+type Asking = Pick<HttpCall, 'method' | 'maxBytes' | 'timeoutMs'>;
+
+// oxlint-disable-next-line max-params -- what it is called, where it is, and how it is asked
+function peerAt(address: string, findIp: () => Promise<string>, of: PeerAddress, options: PeersOptions): Peer {
+  async function call<Answer>(
+    path: string,
+    read: (text: string) => Answer,
+    how: Partial<Asking> = {},
+  ): Promise<Answer> {
+    const asking = { maxBytes: MAX_PART_BYTES, timeoutMs: TIMEOUT_MS, ...how };
+    return callPeer(await findIp(), of, options, { path: `/api/${path}`, read, ...asking });
+  }
+  return {
+    address,
+    ask: () => call('instance', readReport, { maxBytes: MAX_ANSWER_BYTES }),
+    history(id, since) {
+      const query = new URLSearchParams({ instance: id, since: String(since), most: String(SAMPLES_ASKED) });
+      return call(`history?${String(query)}`, readHistory);
+    },
+    changes: () => call(`changes?top=${MOST_CHANGES}`, readChanges),
+    leaves: (id) => {
+      const how = { method: 'PUT', timeoutMs: LEAVE_PATIENCE };
+      return call(`departures/${encodeURIComponent(id)}`, () => undefined, how);
+    },
+  };
 }
 
 /** @throws Error when there are none, or when that is not known in time */
@@ -66,8 +91,14 @@ async function resolved(host: string): Promise<readonly string[]> {
   }
 }
 
-/** What the instance at an IP address reports. It is called by this address, which every instance accepts. */
-async function report(ip: string, { host, port, isTls }: PeerAddress, options: PeersOptions): Promise<PeerReport> {
+/** Reads what the instance at an IP address answers. It is called by this address, which every instance accepts. */
+// oxlint-disable-next-line max-params -- where it is, how it is asked, and what
+async function callPeer<Answer>(
+  ip: string,
+  { host, port, isTls }: PeerAddress,
+  options: PeersOptions,
+  { read, ...what }: Asking & Pick<HttpCall, 'path'> & { readonly read: (text: string) => Answer },
+): Promise<Answer> {
   const token = options.currentToken();
   if (token !== undefined && !isTls && !isPrivateAddress(ip)) {
     throw new Error(
@@ -78,20 +109,16 @@ async function report(ip: string, { host, port, isTls }: PeerAddress, options: P
   try {
     // Read at once: what is kept of an answer is little, and texts that are not kept for long cost less.
     return await callHttp({
-      host: ip,
-      port,
-      path: '/api/instance',
+      ...{ host: ip, port, ...what },
       headers: {
         Accept: 'application/vnd.weir+json;version=1',
         ...(token !== undefined && { Authorization: `Bearer ${token}` }),
       },
-      timeoutMs: TIMEOUT_MS,
-      maxBytes: MAX_ANSWER_BYTES,
       tls: isTls ? { name: host, ...options.trust() } : undefined,
     }).then((answer) => {
       characters = answer.text.length;
       if (answer.status !== 200) readAnswer(answer, 'it');
-      return readReport(answer.text);
+      return read(answer.text);
     });
   } finally {
     await pause((REST_MS_PER_KIB * characters) / 1024);

@@ -1,10 +1,15 @@
-import type { InstanceReport, PeerReport } from '../../operators/live-answers';
+import { MOST_PEERS, SAMPLES_ASKED } from '../../operators/fleet';
+import { MARKS_SENT } from '../../operators/history';
+import type { Change, History, HistoryMark, InstanceReport, LiveRates, PeerReport } from '../../operators/live-answers';
+import { RULES_OF_OTHERS } from '../../operators/recording';
 import { LISTED_OFFENDERS, LISTED_RULES, LONGEST_REPORTED, MOST_SETTINGS } from '../../operators/merge-reports';
 import { CONDITIONS } from '../../streams/server-report';
 import { messageOf } from '../../text/thrown';
 import { boundedText, ownText } from '../../text/table-key';
 import { JsonCursor } from '../json/json-cursor';
 
+/** Changes of a peer. */
+export const MOST_CHANGES = 50;
 /** Characters of all texts that are kept of an answer; of further ones, each is kept up to this length. */
 const [MOST_TEXT, SHORT] = [24 * 1024, 32];
 
@@ -154,48 +159,100 @@ const OFFENDER = object({
   limited: number,
   error: number,
 });
-const RATES = object({
-  within: number,
-  near: number,
-  over: number,
-  shadow: number,
-  calls: number,
-  invalid: number,
-  storeErrors: number,
-  noMatch: number,
-});
+/** @param read each of them */
+function rates<Value>(read: Read<Value>): Read<Readonly<Record<keyof LiveRates, Value>>> {
+  return object({
+    ...{ within: read, near: read, over: read, shadow: read },
+    ...{ calls: read, invalid: read, storeErrors: read, noMatch: read },
+  });
+}
 
 /** All that is kept of what a peer answers: a member of the type that has no row here does not compile. */
-const REPORT: Read<InstanceReport> = object({
-  id: text(),
-  name: text(),
-  version: text(),
-  startedAt: time,
-  settings,
-  health: object({
-    healthy: flag,
-    unhealthy: list('unhealthy parts', 16, text()),
-    degraded: list('degraded parts', 16, text()),
-    state: STATE,
-    store: object({
-      ...PART,
-      policy: nullable(oneOf('error', 'allow', 'deny', 'local')),
-      servers: list('servers', 64, SERVER),
+const REPORT: Read<InstanceReport> = object(
+  {
+    id: text(),
+    name: text(),
+    version: text(),
+    startedAt: time,
+    settings,
+    health: object({
+      healthy: flag,
+      unhealthy: list('unhealthy parts', 16, text()),
+      degraded: list('degraded parts', 16, text()),
+      state: STATE,
+      store: object({
+        ...PART,
+        policy: nullable(oneOf('error', 'allow', 'deny', 'local')),
+        servers: list('servers', 64, SERVER),
+      }),
+      rules: object({ ...PART, version: nullable(text(VERSION)), age: nullable(number), isRejected: flag }),
+      process: object({ ...PART, phase: oneOf('starting', 'serving', 'draining') }),
     }),
-    rules: object({ ...PART, version: nullable(text(VERSION)), age: nullable(number), isRejected: flag }),
-    process: object({ ...PART, phase: oneOf('starting', 'serving', 'draining') }),
-  }),
-  loaded: nullable(object({ source: text(VERSION), version: text(VERSION), at: time, rules: number })),
-  rates: nullable(RATES),
-  latency: nullable(object({ p50: number, p99: number })),
-  rules: object({ hits: RULES, denials: RULES }),
-  offenders: object({
-    // Of a process that has counted none, JSON has null.
-    since: (answer) => nullable(number)(answer) ?? 0,
-    floor: number,
-    offenders: list('callers', LISTED_OFFENDERS, OFFENDER),
-  }),
+    loaded: nullable(object({ source: text(VERSION), version: text(VERSION), at: time, rules: number })),
+    rates: nullable(rates(number)),
+    latency: nullable(object({ p50: number, p99: number })),
+    rules: object({ hits: RULES, denials: RULES }),
+    offenders: object({
+      // Of a process that has counted none, JSON has null.
+      since: (answer) => nullable(number)(answer) ?? 0,
+      floor: number,
+      offenders: list('callers', LISTED_OFFENDERS, OFFENDER),
+    }),
+    changes: number,
+  },
+  { changes: 0 },
+);
+
+const SERIES = list('numbers', SAMPLES_ASKED, nullable(number));
+const MARK = object(
+  {
+    at: number,
+    kind: oneOf('start', 'stop', 'reload', 'rejection', 'worker', 'store'),
+    text: text(SENTENCE),
+    instance: text(),
+    ...{ until: nullable(number), server: text(), store: text(), calls: nullable(number) },
+  },
+  { until: null, server: '', store: '', calls: null },
+);
+/** All that is kept of the history that a peer sends. */
+const HISTORY: Read<History> = object({
+  interval: number,
+  instances: list('instances', MOST_PEERS + 1, object({ id: text(), name: text(), until: number })),
+  times: list('samples', SAMPLES_ASKED, number),
+  rates: rates(SERIES),
+  latency: object({ p50: SERIES, p99: SERIES }),
+  store: object({ requests: SERIES, errors: SERIES, latency: SERIES }),
+  rules: list('rules', RULES_OF_OTHERS, object({ statisticsKey: text(), hits: SERIES, over: SERIES })),
+  marks: list('marks', MARKS_SENT, (answer) => markOf(MARK(answer))),
 });
+
+/** Only marks of outages have all members. */
+function markOf({ kind, ...mark }: ReturnType<typeof MARK>): HistoryMark {
+  const { at, text: what, instance } = mark;
+  return kind === 'store' ? { kind, ...mark } : { kind, at, text: what, instance };
+}
+
+const CHANGES: Read<{ readonly changes: readonly Change[] }> = object({
+  changes: list(
+    'changes',
+    MOST_CHANGES,
+    object({
+      ...{ id: text(), at: time, name: text(), from: text(), what: oneOf('counter set', 'counter cleared') },
+      ...{ domain: text(), descriptor: text(), window: nullable(text()), before: number, after: number },
+      ...{ reason: nullable(text()), instance: text() },
+    }),
+  ),
+});
+
+/** @throws Error that says where it is something else */
+export function readHistory(json: string): History {
+  return readAnswer(json, HISTORY).value;
+}
+
+/** @throws Error that says where it is something else */
+export function readChanges(json: string): readonly Change[] {
+  return readAnswer(json, CHANGES).value.changes;
+}
 
 /**
  * Reads what an instance reports, which may be of another version. Nothing else of the text is kept in memory.
@@ -203,12 +260,17 @@ const REPORT: Read<InstanceReport> = object({
  * @throws Error that says where it is something else
  */
 export function readReport(json: string): PeerReport {
+  const { value: report, note } = readAnswer(json, REPORT);
+  return { report, note };
+}
+
+function readAnswer<Value>(json: string, of: Read<Value>): { readonly value: Value; readonly note: string | null } {
   const answer = new Answer(json, true);
   try {
-    const report = REPORT(answer);
+    const value = of(answer);
     answer.end();
     const parts = Array.from(answer.dropped, ([what, count]) => `${count} ${what}`);
-    return { report, note: parts.length === 0 ? null : `of its answer, ${parts.join(' and ')} were dropped` };
+    return { value, note: parts.length === 0 ? null : `of its answer, ${parts.join(' and ')} were dropped` };
   } catch (error) {
     throw new Error(`its answer is not that of an instance: ${messageOf(error)}`, { cause: error });
   }

@@ -22,6 +22,7 @@ export function reportOf(name: string, changes: Partial<InstanceReport> = {}): I
     latency: { p50: 1, p99: 5 },
     rules: { hits: [], denials: [] },
     offenders: { since: 0, floor: 0, offenders: [] },
+    changes: 0,
     ...changes,
   };
 }
