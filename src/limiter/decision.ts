@@ -359,8 +359,12 @@ function statusWithoutLimit({ kind }: Resolution): DescriptorStatus {
 
 function countHits({ isNegative, statistics, callHits, purpose }: LimitedDescriptor): void {
   if (purpose === 'ask') statistics.asks += 1;
-  if (isNegative) statistics.totalNegativeHits += callHits;
-  else statistics.totalHits += callHits;
+  if (isNegative) {
+    statistics.totalNegativeHits += callHits;
+    return;
+  }
+  statistics.totalHits += callHits;
+  statistics.calls += 1;
 }
 
 /** Whether the status of a descriptor counts as that of a quota: see {@link OverallCode}. */

@@ -204,6 +204,7 @@ export class Limiter {
       if (!descriptor.isNegativeHits) {
         const { statistics } = bound.sharedBy(descriptor.entries);
         statistics.totalHits += hits;
+        statistics.calls += 1;
         if (isUnlimited) statistics.withinLimit += hits;
         else statistics.overLimit += hits;
       } else if (!isUnlimited) return NO_MATCH;

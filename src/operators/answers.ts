@@ -127,8 +127,10 @@ export interface ListedRule extends EnforcementModes {
   readonly totals: RuleTotals | null;
 }
 
-/** In hits, not in calls. */
+/** In hits, apart from the calls. */
 export interface RuleTotals {
+  /** A call of a rule with several limits is one. */
+  readonly calls: number;
   readonly hits: number;
   readonly within: number;
   /** Hits of `within` that are near the limit: above NEAR_LIMIT_RATIO of it. */

@@ -14,15 +14,18 @@ export interface Grown {
   readonly durations: QuantileSketch;
 }
 
+type OnRule = (index: number, hits: number, ofHits: { readonly over: number; readonly calls: number }) => void;
+
 /** What is counted between two looks at the statistics. */
 export class Growth {
   readonly #statistics: Statistics;
   readonly #most: number;
   #totals: LiveRates | undefined;
   #durations = new QuantileSketch();
-  /** By the index of a key: its hits, and those over the limit. */
+  /** By the index of a key: its hits, those over the limit, and its calls. */
   #hits = new Float64Array(0);
   #over = new Float64Array(0);
+  #calls = new Float64Array(0);
 
   /** @param most the keys of rules that are looked at one by one, the oldest; the others are in the totals only */
   constructor(statistics: Statistics, most = Infinity) {
@@ -32,15 +35,15 @@ export class Growth {
 
   /** The bytes that it keeps. */
   get bytes(): number {
-    return this.#hits.byteLength + this.#over.byteLength + QuantileSketch.BYTES;
+    return 3 * this.#hits.byteLength + QuantileSketch.BYTES;
   }
 
   /**
    * Since the last call. Looks at each rule, of which there may be many thousands.
    *
-   * @param onRule called with each key of a rule that was hit: its index, its hits, and those over the limit
+   * @param onRule called with each key of a rule that was hit: its index, its hits, those over the limit, and its calls
    */
-  take(onRule: (index: number, hits: number, over: number) => void): Grown {
+  take(onRule: OnRule): Grown {
     const { rules } = this.#statistics;
     this.#makeRoom(Math.min(rules.length, this.#most));
     let [within, near, over, shadow] = [0, 0, 0, 0];
@@ -56,7 +59,12 @@ export class Growth {
       const overBefore = this.#over[index] as number;
       this.#hits[index] = rule.totalHits;
       this.#over[index] = rule.overLimit;
-      onRule(index, rule.totalHits - before, rule.overLimit - overBefore);
+      const callsBefore = this.#calls[index] as number;
+      this.#calls[index] = rule.calls;
+      onRule(index, rule.totalHits - before, {
+        over: rule.overLimit - overBefore,
+        calls: rule.calls - callsBefore,
+      });
     }
     const [calls, invalid, storeErrors, noMatch] = [CALLS, SERVICE_ERRORS, STORE_ERRORS, NO_MATCH].map(
       (name) => this.#statistics.counter(name).value,
@@ -74,10 +82,12 @@ export class Growth {
   #makeRoom(keys: number): void {
     if (keys <= this.#hits.length) return;
     const length = Math.min(this.#most, Math.max(1_024, keys, 2 * this.#hits.length));
-    const [hits, over] = [new Float64Array(length), new Float64Array(length)];
-    hits.set(this.#hits);
-    over.set(this.#over);
-    [this.#hits, this.#over] = [hits, over];
+    function wider(before: Float64Array) {
+      const after = new Float64Array(length);
+      after.set(before);
+      return after;
+    }
+    [this.#hits, this.#over, this.#calls] = [wider(this.#hits), wider(this.#over), wider(this.#calls)];
   }
 }
 

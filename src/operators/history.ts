@@ -38,12 +38,16 @@ const LATE = 30;
 interface Hits {
   hits: number;
   over: number;
+  calls: number;
 }
 
 /** A rule with lines of its own. */
 class Followed extends RuleLines implements Hits {
   hits = 0;
   over = 0;
+  calls = 0;
+  /** Calls of the last sample, per second. */
+  lastCalls = 0;
   /** Hits of a sample; earlier ones count less. */
   mean = 0;
 }
@@ -115,17 +119,18 @@ export class HistoryRecorder {
     const names = new Map<string, string>();
     const others = new Map<string, Hits>();
     const [, idlest] = this.#idlest();
-    const { totals, durations } = this.#growth.take((index, hits, over) => {
+    const { totals, durations } = this.#growth.take((index, hits, { over, calls }) => {
       const { name: own, rollUp } = statistics[index]!;
       const name = rollUp === undefined ? own : nameOf(rollUp, names);
       let rule = this.#rules.get(name) ?? others.get(name);
       if (rule === undefined) {
         // Most rules, where there are many.
         if (rollUp === undefined && hits <= idlest) return;
-        others.set(name, (rule = { hits: 0, over: 0 }));
+        others.set(name, (rule = { hits: 0, over: 0, calls: 0 }));
       }
       rule.hits += hits;
       rule.over += over;
+      rule.calls += calls;
     });
     this.#own.begin(slot);
     for (const name of RATES) this.#own.line('rates', name).set(slot, totals[name] / seconds);
@@ -200,8 +205,8 @@ export class HistoryRecorder {
     if (at === 0) return { rates: null, latency: null, rules: { hits: [], denials: [] } };
     const rates = Object.fromEntries(RATES.map((name) => [name, own.line('rates', name).at(at)]));
     const [p50, p99] = [own.line('latency', 'p50').at(at), own.line('latency', 'p99').at(at)];
-    const rules = Array.from(this.#rules.values(), ({ statisticsKey, hitsLine, overLine }) => {
-      return { statisticsKey, hits: hitsLine.at(at), over: overLine.at(at) };
+    const rules = Array.from(this.#rules.values(), ({ statisticsKey, hitsLine, overLine, lastCalls }) => {
+      return { statisticsKey, hits: hitsLine.at(at), over: overLine.at(at), calls: lastCalls };
     });
     function top(by: 'hits' | 'over'): readonly LiveRule[] {
       const busy = rules.filter((rule) => rule[by] > 0);
@@ -228,7 +233,8 @@ export class HistoryRecorder {
       followed.hitsLine.set(at, followed.hits / seconds);
       followed.overLine.set(at, followed.over / seconds);
       followed.mean = followed.mean * KEPT + followed.hits * (1 - KEPT);
-      followed.hits = followed.over = 0;
+      followed.lastCalls = followed.calls / seconds;
+      followed.hits = followed.over = followed.calls = 0;
     }
   }
 

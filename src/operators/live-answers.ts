@@ -129,11 +129,12 @@ export interface LiveRates {
   readonly noMatch: number;
 }
 
-/** Hits of a rule per second. */
+/** Hits and calls of a rule, or of one of several limits, per second. */
 export interface LiveRule {
   readonly statisticsKey: string;
   readonly hits: number;
   readonly over: number;
+  readonly calls: number;
 }
 
 /**

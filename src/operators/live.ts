@@ -22,6 +22,7 @@ interface Recent {
   /** Of the last interval. */
   hits: number;
   over: number;
+  calls: number;
   /** Hits of this and earlier intervals, which count less and less. */
   recentHits: number;
   recentOver: number;
@@ -52,12 +53,12 @@ export class LiveView {
       this.#recent = new Map();
     }
     for (const recent of this.#recent.values()) {
-      recent.hits = recent.over = 0;
+      recent.hits = recent.over = recent.calls = 0;
       recent.recentHits *= KEPT;
       recent.recentOver *= KEPT;
     }
-    const { totals, durations } = this.#growth.take((index, hits, over) => {
-      if (!isFirst) this.#add(index, hits, over);
+    const { totals, durations } = this.#growth.take((index, hits, { over, calls }) => {
+      if (!isFirst) this.#add(index, { hits, over, calls });
     });
     return {
       rates: isFirst ? null : mapRates(totals, (value) => value / seconds),
@@ -66,10 +67,11 @@ export class LiveView {
     };
   }
 
-  #add(index: number, hits: number, over: number): void {
+  #add(index: number, { hits, over, calls }: Pick<Recent, 'hits' | 'over' | 'calls'>): void {
     const recent = (this.#ofRule[index] ??= this.#recentOf(this.#statistics.rules[index] as RuleStatistics));
     recent.hits += hits;
     recent.over += over;
+    recent.calls += calls;
     recent.recentHits += hits;
     recent.recentOver += over;
   }
@@ -78,7 +80,7 @@ export class LiveView {
     const key = rollUp === undefined ? name.slice(RULE_PREFIX.length) : escapeStatisticsKey(rollUp);
     const known = this.#recent.get(key);
     if (known !== undefined) return known;
-    const created: Recent = { key, hits: 0, over: 0, recentHits: 0, recentOver: 0 };
+    const created: Recent = { key, hits: 0, over: 0, calls: 0, recentHits: 0, recentOver: 0 };
     this.#recent.set(key, created);
     return created;
   }
@@ -91,10 +93,11 @@ export class LiveView {
       best.splice(place === -1 ? best.length : place, 0, recent);
       best.length = Math.min(best.length, TOP);
     }
-    return best.map(({ key, hits, over }) => ({
+    return best.map(({ key, hits, over, calls }) => ({
       statisticsKey: shortened(key),
       hits: hits / seconds,
       over: over / seconds,
+      calls: calls / seconds,
     }));
   }
 }

@@ -61,9 +61,14 @@ async function inTurns<Result>(steps: Generator<undefined, Result>): Promise<Res
 
 function mergeRules(rules: readonly LiveRule[], by: 'hits' | 'over'): readonly LiveRule[] {
   const merged = new Map<string, LiveRule>();
-  for (const { statisticsKey, hits, over } of rules) {
-    const known = merged.get(statisticsKey) ?? { statisticsKey, hits: 0, over: 0 };
-    merged.set(statisticsKey, { statisticsKey, hits: known.hits + hits, over: known.over + over });
+  for (const { statisticsKey, hits, over, calls } of rules) {
+    const known = merged.get(statisticsKey) ?? { statisticsKey, hits: 0, over: 0, calls: 0 };
+    merged.set(statisticsKey, {
+      statisticsKey,
+      hits: known.hits + hits,
+      over: known.over + over,
+      calls: known.calls + calls,
+    });
   }
   return [...merged.values()].sort((one, other) => other[by] - one[by]).slice(0, LISTED_RULES);
 }

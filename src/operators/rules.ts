@@ -62,16 +62,22 @@ function listedLimit(limit: RuleLimit): ListedLimit {
 }
 
 function totalsOf(rule: Rule, key: string, statistics: Statistics): RuleTotals {
-  const totals = { hits: 0, within: 0, near: 0, over: 0, overByLocalCache: 0, shadow: 0 };
+  const totals = { calls: 0, hits: 0, within: 0, near: 0, over: 0, overByLocalCache: 0, shadow: 0 };
   // Limits that alternate have one key.
   const keys = new Set(rule.limits.map((limit) => key + limitSuffix(rule, limit)));
-  for (const counted of [...keys].flatMap((each) => [...statistics.rolledUp(each)])) {
-    totals.hits += counted.totalHits;
-    totals.within += counted.withinLimit;
-    totals.near += counted.nearLimit - counted.nearLimitPartial;
-    totals.over += counted.overLimit;
-    totals.overByLocalCache += counted.overLimitWithLocalCache;
-    totals.shadow += counted.shadowMode;
+  for (const each of keys) {
+    let calls = 0;
+    for (const counted of statistics.rolledUp(each)) {
+      calls += counted.calls;
+      totals.hits += counted.totalHits;
+      totals.within += counted.withinLimit;
+      totals.near += counted.nearLimit - counted.nearLimitPartial;
+      totals.over += counted.overLimit;
+      totals.overByLocalCache += counted.overLimitWithLocalCache;
+      totals.shadow += counted.shadowMode;
+    }
+    // Each limit has the same calls, but for those at times at which it does not apply.
+    totals.calls = Math.max(totals.calls, calls);
   }
   return totals;
 }

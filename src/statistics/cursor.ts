@@ -1,11 +1,13 @@
-import { RULE_STATS, type RuleStatistics } from './rule-statistics';
+import { RULE_COUNTS, RULE_STATS, type RuleStatistics } from './rule-statistics';
 import type { Statistics } from './statistics';
 import { NO_TAGS, type Tags } from './tags';
+
+type Counts = readonly (typeof RULE_COUNTS)[number][];
 
 /** How many counters and rules are examined for each change that a batch has room for. */
 const EXAMINED_PER_CHANGE = 8;
 /** Positions of a block, a multiple of the statistics of a rule. */
-const BLOCK = 512 * RULE_STATS.length;
+const BLOCK = 512 * RULE_STATS.length * RULE_COUNTS.length;
 
 /**
  * A counter or a statistic of a rule that has grown since it was taken last; or a new counter, which may still be 0.
@@ -18,7 +20,7 @@ export interface Change {
   readonly value: number;
   /** The statistics of the rule that it is one of; undefined for a counter. */
   readonly rule: RuleStatistics | undefined;
-  /** The index in `Statistics.counters`; of a rule, that in `RULE_STATS`, after those of all rules before. */
+  /** The index in `Statistics.counters`; of a rule, that in its counts, after those of all rules before. */
   readonly position: number;
 }
 
@@ -28,12 +30,15 @@ export interface Change {
  */
 export class Cursor {
   readonly #statistics: Statistics;
+  readonly #counts: Counts;
   readonly #counters: number[] = [];
   /** By position, in blocks: an array of millions of numbers would be copied whenever it grows. */
   readonly #rules: Float64Array[] = [];
 
-  constructor(statistics: Statistics) {
+  /** @param counts which ones of rules it reads */
+  constructor(statistics: Statistics, counts: Counts = RULE_STATS) {
     this.#statistics = statistics;
+    this.#counts = counts;
   }
 
   /**
@@ -71,9 +76,9 @@ export class Cursor {
 
   #examineRule(index: number, changes: Change[]): void {
     const rule = this.#statistics.rules[index] as RuleStatistics;
-    let position = index * RULE_STATS.length;
+    let position = index * this.#counts.length;
     const block = this.#block(position);
-    for (const [stat, field] of RULE_STATS) {
+    for (const [stat, field] of this.#counts) {
       const before = block[position % BLOCK] as number;
       const value = rule[field];
       if (value !== before) {

@@ -14,6 +14,8 @@ export class RuleStatistics {
   overLimitWithLocalCache = 0;
   shadowMode = 0;
   totalNegativeHits = 0;
+  /** Calls of `totalHits`: a call may have several hits, or none. */
+  calls = 0;
   /** Calls that asked whether anything was left, without hits; and those that were denied. */
   asks = 0;
   asksDenied = 0;
@@ -53,3 +55,6 @@ export const RULE_STATS = [
   ['asks', 'asks'],
   ['asks_denied', 'asksDenied'],
 ] as const satisfies readonly (readonly [stat: string, field: keyof RuleStatistics])[];
+
+/** What workers report of a rule: also what no output of statistics has. */
+export const RULE_COUNTS = [...RULE_STATS, ['calls', 'calls']] as const;

@@ -10,7 +10,7 @@ import {
   timer,
 } from 'rxjs';
 import { type Change, Cursor } from '../statistics/cursor';
-import { RULE_STATS } from '../statistics/rule-statistics';
+import { RULE_COUNTS } from '../statistics/rule-statistics';
 import type { Statistics } from '../statistics/statistics';
 import { type Tags, joinTags } from '../statistics/tags';
 import type { Timer } from '../statistics/timer';
@@ -29,11 +29,11 @@ const CHANGES_PER_TURN = 512;
 /** Characters of the names in a message from which on it is sent. */
 const MESSAGE_SIZE = 64 * 1024;
 
-/** By how much a counter has grown; the statistics of a rule in the order of `RULE_STATS`. */
+/** By how much a counter has grown; the statistics of a rule in the order of `RULE_COUNTS`. */
 type CounterGrowth = readonly [fullName: string, delta: number];
 type RuleGrowth = readonly [name: string, deltas: number[], rollUp: string | null, window: string | null];
 
-const NOTHING: readonly number[] = RULE_STATS.map(() => 0);
+const NOTHING: readonly number[] = RULE_COUNTS.map(() => 0);
 
 interface Growth {
   readonly counters: CounterGrowth[];
@@ -65,7 +65,7 @@ export class StatisticsReporter {
   constructor(statistics: Statistics, channel: Channel) {
     this.#statistics = statistics;
     this.#channel = channel;
-    this.#cursor = new Cursor(statistics);
+    this.#cursor = new Cursor(statistics, RULE_COUNTS);
     const dropped = statistics.counter('ratelimit.workers.dropped_durations');
     statistics.onTimer((recorded) => {
       this.#timers.push(recorded);
@@ -128,7 +128,7 @@ function* growthsOf(changes: readonly Change[]): Generator<Growth, void, void> {
     if (rule === undefined) growth.counters.push([joinTags(name, tags), delta]);
     else {
       if (isNext) growth.rules.push([rule.name, NOTHING.slice(), rule.rollUp ?? null, rule.window ?? null]);
-      (growth.rules.at(-1) as RuleGrowth)[1][position % RULE_STATS.length] = delta;
+      (growth.rules.at(-1) as RuleGrowth)[1][position % RULE_COUNTS.length] = delta;
     }
   }
   yield growth;
@@ -181,8 +181,8 @@ export class MergedStatistics {
     for (const [fullName, delta] of counters ?? []) statistics.counter(fullName).add(delta);
     for (const [name, deltas, rollUp, window] of rules ?? []) {
       const rule = statistics.adoptRule({ name, rollUp: rollUp ?? undefined, window: window ?? undefined });
-      for (let stat = 0; stat < RULE_STATS.length; stat += 1) {
-        rule[(RULE_STATS[stat] as (typeof RULE_STATS)[number])[1]] += deltas[stat] as number;
+      for (let stat = 0; stat < RULE_COUNTS.length; stat += 1) {
+        rule[(RULE_COUNTS[stat] as (typeof RULE_COUNTS)[number])[1]] += deltas[stat] as number;
       }
     }
     for (const [name, value, tags] of gauges ?? []) this.#gauge(name, tags)?.set(channel, value);

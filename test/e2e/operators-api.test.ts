@@ -1,4 +1,8 @@
 import { createHash } from 'node:crypto';
+import type { RulesAnswer } from '../../src/operators/answers';
+import type { Fleet, LiveEvent } from '../../src/operators/live-answers';
+import { eventsOf } from '../support/clients/read-events';
+import { until } from '../support/waiting/until';
 import { SecretMount } from '../support/data/secret-mount';
 import { freePorts } from '../support/processes/free-ports';
 import type { WeirProcess } from '../support/processes/weir-process';
@@ -11,6 +15,10 @@ descriptors:
   - key: user
     value: boss
     rate_limit: { unlimited: true, replaces: [{ name: per-user }] }
+  - key: tenant
+    rate_limits:
+      - { unit: second, requests_per_unit: 1000 }
+      - { unit: day, requests_per_unit: 45 }
   - key: plan
     descriptors:
       - key: path
@@ -127,6 +135,27 @@ it('/api/explanations answers an invalid body with a problem', async () => {
     const { body, headers } = await send('POST /api/explanations', { body: text });
     expect([body.status, body.code, headers.get('content-type')]).toEqual([status, code, 'application/problem+json']);
   }
+});
+
+it('/api/rules, /api/fleet and /api/events count a call of a rule with two limits once', async () => {
+  const stream = eventsOf(await fetch(`http://127.0.0.1:${weir.ports.debug}/api/events`), 4);
+  for (let calls = 0; calls < 50; calls += 1) await shop.client.shouldRateLimit('shop', ['tenant=a'], 3);
+  const { domains } = (await send('GET /api/rules/shop')).body as unknown as RulesAnswer;
+  const { totals } = domains[0]!.descriptors.find(({ key }) => key === 'tenant')!;
+  expect(totals).toMatchObject({ calls: 50, hits: 300 });
+  const events = (await stream) as unknown as readonly LiveEvent[];
+  for (const window of ['second', 'day']) {
+    const rates = events.flatMap(({ rules }) =>
+      rules.hits.filter(({ statisticsKey }) => statisticsKey.endsWith(window)),
+    );
+    expect(rates.length).toBeGreaterThan(0);
+    for (const { calls, hits } of rates) expect(hits).toBeCloseTo(3 * calls);
+  }
+  const busy = await until('a sample', async () => {
+    const { rules } = (await send('GET /api/fleet')).body as unknown as Fleet;
+    return rules.hits.find(({ statisticsKey }) => statisticsKey === 'shop.tenant.day');
+  });
+  expect(busy.hits).toBeCloseTo(3 * busy.calls);
 });
 
 describe('/api/counters', () => {

@@ -149,7 +149,8 @@ const SERVER = object(
   },
   { condition: null, since: null },
 );
-const RULES = list('rules', LISTED_RULES, object({ statisticsKey: text(), hits: number, over: number }));
+const RULE = object({ statisticsKey: text(), hits: number, over: number, calls: number }, { calls: 0 });
+const RULES = list('rules', LISTED_RULES, RULE);
 const OFFENDER = object({
   key: text(),
   domain: text(),

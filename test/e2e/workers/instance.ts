@@ -175,9 +175,11 @@ export async function expectOperatorsSeeAllWorkers(weir: WeirProcess, clients: C
   // A worker whose report is late is not waited for.
   const totals = await weir.until('the calls of all workers', async () => {
     const { domains } = await api(weir, 'GET /api/rules/shop');
-    const [{ descriptors }] = domains as [{ descriptors: { key: string; totals: { hits: number; over: number } }[] }];
+    const [{ descriptors }] = domains as [
+      { descriptors: { key: string; totals: { calls: number; hits: number; over: number } }[] },
+    ];
     const rule = descriptors.find(({ key }) => key === 'caller');
     return rule?.totals.hits === 26 && rule.totals;
   });
-  expect(totals).toMatchObject({ hits: 26, over: 17 });
+  expect(totals).toMatchObject({ calls: 26, hits: 26, over: 17 });
 }

@@ -25,6 +25,7 @@ it('an event has hits per second, the rules with the most, and the latency', () 
   const now = jest.spyOn(performance, 'now').mockReturnValue(10_000);
   expect(view.measure()).toMatchObject({ rates: null, latency: null, rules: { hits: [], denials: [] } });
   user.totalHits += 10;
+  user.calls += 4;
   user.withinLimit += 10;
   user.nearLimit += 2;
   // Of calls that are partly over.
@@ -37,8 +38,8 @@ it('an event has hits per second, the rules with the most, and the latency', () 
   statistics.timer('ratelimit_server.ShouldRateLimit.response_time').record(3);
   now.mockReturnValue(12_000);
   const [ofPlan, ofUser] = [
-    { statisticsKey: 'shop.plan', hits: 20, over: 15 },
-    { statisticsKey: 'shop.user', hits: 5, over: 0 },
+    { statisticsKey: 'shop.plan', hits: 20, over: 15, calls: 0 },
+    { statisticsKey: 'shop.user', hits: 5, over: 0, calls: 2 },
   ];
   expect(view.measure()).toMatchObject({
     rates: { within: 5, near: 1, over: 15, shadow: 0, calls: 25, invalid: 0, storeErrors: 0, noMatch: 0 },

@@ -64,8 +64,8 @@ const FULL = reportOf('full', {
     },
   },
   rules: {
-    hits: [{ statisticsKey: 'a', hits: 1, over: 0 }],
-    denials: [{ statisticsKey: 'a', hits: 1, over: 1 }],
+    hits: [{ statisticsKey: 'a', hits: 1, over: 0, calls: 1 }],
+    denials: [{ statisticsKey: 'a', hits: 1, over: 1, calls: 1 }],
   },
   offenders: {
     ...{ since: 1, floor: 0 },
@@ -213,7 +213,7 @@ describe('of the report of a peer', () => {
   it('all is kept, and members, items and texts beyond the bounds are dropped with a note', () => {
     expect(readReport(valid)).toEqual({ report: REPORT, note: null });
     const long = { name: 'x'.repeat(300), more: [[{}, '"]\\']], toString: 1 };
-    const hits = Array.from({ length: 22 }, (_, hit) => ({ statisticsKey: `${hit}`, hits: hit, over: 0 }));
+    const hits = Array.from({ length: 22 }, (_, hit) => ({ statisticsKey: `${hit}`, hits: hit, over: 0, calls: 1 }));
     const all = hits.map((hit) => ({ ...hit, more: {} }));
     const changed = reportOf('', { ...long, rules: { hits: all, denials: [] } });
     const { report, note } = readReport(JSON.stringify(changed));
@@ -253,7 +253,9 @@ describe('of the report of a peer', () => {
         if (Array.isArray(value) || place === '$.settings') continue;
         const { [name]: _, ...without } = value as Record<string, unknown>;
         // Older versions do not have these.
-        const isNewer = place.includes('.servers') ? ['condition', 'since'].includes(name) : name === 'changes';
+        const isNewer = place.includes('.servers')
+          ? ['condition', 'since'].includes(name)
+          : name === (place.includes('.rules') ? 'calls' : 'changes');
         if (isNewer) readReport(JSON.stringify(replace(without)));
         else expect(() => readReport(JSON.stringify(replace(without)))).toThrow(`it lacks ${name}`);
       }

@@ -54,7 +54,7 @@ const FLAGS = {
   valueToMetric: false,
   metadata: null,
 };
-const NOTHING = { hits: 0, within: 0, near: 0, over: 0, overByLocalCache: 0, shadow: 0 };
+const NOTHING = { calls: 0, hits: 0, within: 0, near: 0, over: 0, overByLocalCache: 0, shadow: 0 };
 
 /** A rule in the answer, without limit, flags and nested rules unless they are given. */
 function ruleOf(place: string, fields: Readonly<Record<string, unknown>>) {
@@ -198,7 +198,7 @@ it('the totals of a rule include its keys with request values, whatever keys are
   const statistics = new Statistics(1);
   decideWith(statistics, ruleset, [...Array(3).fill(['bob', 5]), ['eve', 2], ['joe', 2]]);
   await using api = await ServedApi.start({ ruleset, statistics });
-  const totals = { hits: 10, within: 4, over: 6, shadow: 6 };
+  const totals = { calls: 5, hits: 10, within: 4, over: 6, shadow: 6 };
   const descriptors = [{ statisticsKey: 'shop.user_ann', totals: NOTHING }, { statisticsKey: 'shop.user', totals }, {}];
   expect(await api.json('/api/rules/shop')).toMatchObject({ domains: [{ descriptors }] });
 });
