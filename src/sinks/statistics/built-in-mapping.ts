@@ -21,6 +21,8 @@ const RULE_STATS = {
   total_hits: 'All hits.',
   within_limit: 'Hits within the limit.',
   shadow_mode: 'Hits over the limit that shadow mode let pass.',
+  asks: 'Calls that asked whether anything is left.',
+  asks_denied: 'Calls that asked, and were denied.',
 };
 
 /**

@@ -159,6 +159,9 @@ const SERIES: readonly (readonly [series: string, values: string])[] = [
   [`ratelimit_service_rate_limit_total_hits{${BUSY},key1="k",key2="v",window="day"}`, '0+120x30'],
   [`ratelimit_service_rate_limit_over_limit{${QUIET},key1="k"}`, '0+1x30'],
   [`ratelimit_service_rate_limit_total_hits{${QUIET},key1="k"}`, '0+1x30'],
+  // Reported until after an hour, and again half an hour before the end.
+  [`ratelimit_service_rate_limit_asks{${QUIET},key1="used"}`, '0+120x160'],
+  [`ratelimit_service_rate_limit_total_hits{${QUIET},key1="used"}`, '0+1x60 60x60 61+1x40'],
   [`ratelimit_server_http2_ping_flood{${A}}`, '0+60x40'],
   [`ratelimit_server_http2_rapid_reset{${A}}`, '0+120x40'],
 ];
@@ -185,6 +188,7 @@ const HARMLESS: Readonly<Record<string, Metrics>> = {
     [`${RESPONSE}{${GRPC},le="+Inf"}`]: `0+1${UNCHANGED}`,
     [`ratelimit_service_rate_limit_total_hits{${RULE}}`]: `0+1${UNCHANGED}`,
     [`ratelimit_service_rate_limit_over_limit{${RULE}}`]: once('0', '1x79'),
+    [`ratelimit_service_rate_limit_asks{${RULE}}`]: `0+1${UNCHANGED}`,
     ratelimit_lease_granted: `0+1${UNCHANGED}`,
     ratelimit_lease_unused: once('0', '1x79'),
   },
@@ -243,6 +247,8 @@ describe('the example alerts', () => {
     return `The store ${server} does not answer`;
   }
 
+  const UNREPORTED = 'Nothing that used in quiet limits is reported';
+
   const TIMES: readonly Times[] = [
     ['WeirDown', a, ['12m'], ['9m', '25m'], 'a of weir cannot be scraped'],
     ['WeirOldRules', a, ['12m'], ['8m', '20m'], 'a rejected the newest rules'],
@@ -260,6 +266,7 @@ describe('the example alerts', () => {
     ['WeirLeasesUnused', a, ['30m'], ['9m', '50m'], 'a does not use 10% of the hits that it leases'],
     ['WeirNoWorkers', a, ['12m'], ['9m', '25m'], 'No worker of a is ready'],
     ['WeirWorkersDie', a, ['15m'], ['9m', '50m'], 'Workers of a keep dying'],
+    ['WeirUsageUnreported', { domain: 'quiet', key1: 'used' }, ['110m'], ['90m', '130m'], UNREPORTED],
     ['WeirManyOverLimit', { domain: 'busy' }, ['20m'], ['9m'], '75% of the hits in busy are over the limit'],
   ];
 

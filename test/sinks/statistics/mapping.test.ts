@@ -148,18 +148,21 @@ describe('the built-in mapping', () => {
   const mapper = new Mapper(builtInMapping(false));
   const rule = 'ratelimit.service.rate_limit';
 
-  it.each(['near_limit', 'over_limit', 'total_hits', 'within_limit', 'shadow_mode'])('maps %s of a rule', (stat) => {
-    const metric = `ratelimit_service_rate_limit_${stat}`;
-    expect(mappedTo(mapper, `${rule}.d.k.${stat}`)).toBe(`${metric}{domain=d,key1=k}`);
-    for (const [keys, labels] of [
-      ['l_v', 'key2=l_v'],
-      ['l_v\u2028w', 'key2=l_v\u2028w'],
-      ['l.m_1', 'key2=l,key3=m_1'],
-      ['l_v\u2029.m.n.5minute', 'key2=l_v\u2029,key3=m.n.5minute'],
-    ]) {
-      expect(mappedTo(mapper, `${rule}.d.k.${keys}.${stat}`)).toBe(`${metric}{domain=d,key1=k,${labels}}`);
-    }
-  });
+  it.each(['near_limit', 'over_limit', 'total_hits', 'within_limit', 'shadow_mode', 'asks', 'asks_denied'])(
+    'maps %s of a rule',
+    (stat) => {
+      const metric = `ratelimit_service_rate_limit_${stat}`;
+      expect(mappedTo(mapper, `${rule}.d.k.${stat}`)).toBe(`${metric}{domain=d,key1=k}`);
+      for (const [keys, labels] of [
+        ['l_v', 'key2=l_v'],
+        ['l_v\u2028w', 'key2=l_v\u2028w'],
+        ['l.m_1', 'key2=l,key3=m_1'],
+        ['l_v\u2029.m.n.5minute', 'key2=l_v\u2029,key3=m.n.5minute'],
+      ]) {
+        expect(mappedTo(mapper, `${rule}.d.k.${keys}.${stat}`)).toBe(`${metric}{domain=d,key1=k,${labels}}`);
+      }
+    },
+  );
 
   it('gives each rule a series of its own, wherever its values have dots', () => {
     const parts = ['', 'a', 'b_', '.', '..'];
