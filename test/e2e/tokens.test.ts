@@ -80,7 +80,7 @@ it('the Envoy of examples/tokens lets calls pass while tokens are left, and coun
     return (await envoy.fetch('/v1/chat', init)).status;
   }
   expect(await ask(6_000)).toBe(200);
-  await weir.until('the tokens are counted', async () => (await left(weir, 'anna')) === 3_999);
+  await weir.until('the tokens are counted', async () => (await left(weir, 'anna')) === 4_000);
   expect(await ask(9_000)).toBe(200);
   await weir.until('the tokens are counted', async () => (await left(weir, 'anna')) === 0);
   expect(await ask(1)).toBe(429);
