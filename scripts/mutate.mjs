@@ -176,7 +176,8 @@ function makeCopy() {
     }
   }
   cpSync(join(ROOT, 'src/gen'), join(copy, 'src/gen'), { recursive: true });
-  for (const folder of ['node_modules', 'dist', '.servers']) symlinkSync(join(ROOT, folder), join(copy, folder));
+  for (const folder of ['node_modules', 'dist', '.servers', 'packages/versioning/dist'])
+    symlinkSync(join(ROOT, folder), join(copy, folder));
   return copy;
 }
 

@@ -39,6 +39,9 @@ const CREDIT_AHEAD = 3;
 /** How often leases are maintained while there are leases or rates. */
 export const MAINTAINED_EVERY_MS = 25;
 
+/** Bounds the leases that are maintained at a time, in turn: each takes about 0.25 µs. */
+const MAINTAINED_AT_ONCE = 1_024;
+
 /** A number that grows. */
 interface Tally {
   add(amount: number): void;
@@ -100,6 +103,8 @@ export class Leases {
   #toSend: Operation[] = [];
   #toResume: (() => void)[] = [];
   #isMaintaining = false;
+  /** The leases that are still to be maintained, before all are again. */
+  #inTurn = this.#leases.entries();
 
   constructor(options: LeasesOptions) {
     this.#options = options;
@@ -207,12 +212,18 @@ export class Leases {
 
   /**
    * Requests more, for all keys at once that would request it before the next time, gives back what is not used, and
-   * forgets what is over.
+   * forgets what is over. Of more than {@link MAINTAINED_AT_ONCE} leases, some at a time.
    */
   #maintain(): void {
     const now = this.#options.now();
     const idle = Math.max(IDLE_MS, IDLE_TRIPS * this.#trip);
-    for (const [key, lease] of this.#leases) {
+    for (let left = MAINTAINED_AT_ONCE; left > 0; left -= 1) {
+      const next = this.#inTurn.next();
+      if (next.done === true) {
+        this.#inTurn = this.#leases.entries();
+        break;
+      }
+      const [key, lease] = next.value;
       const { isUsed, rate, limit } = lease;
       this.#measure(lease, now);
       if (lease.windowEnd - now < 2 * MAINTAINED_EVERY_MS) this.#rates.move(rate, key, nextKey(key, limit));

@@ -377,6 +377,23 @@ it('a rate that has moved to the key of the next window is not that of the old o
   expect(found).toEqual([undefined, rate]);
 });
 
+it('of many leases, 1,024 are maintained at a time, and the others next', () => {
+  const played = new Leasing();
+  const operations = Array.from({ length: 1_500 }, (_, key) => new Operation(LIMIT, `${key}_${START / 1000}`, 2));
+  for (let call = 0; call < 20; call += 1, played.now += 10) {
+    played.leases.prepare(operations);
+    for (const each of operations) if (each.lease !== undefined) played.answer(each, 0);
+  }
+  const before = played.leases.size;
+  played.now += 10_000;
+  // The first time ends what was left of a turn.
+  const sizes = [1, 2, 3].map(() => {
+    return played.maintain(played.now).leases.size;
+  });
+  expect([before, sizes.at(-1)]).toEqual([1_500, 0]);
+  expect(sizes[0]).toBeGreaterThanOrEqual(1_500 - 1_024);
+});
+
 it('keys of up to 512 characters have a lease', () => {
   const sizes = [512, 513].map((length) => {
     const played = new Leasing();

@@ -32,6 +32,7 @@ import { isReply, replyCode, slotMoving, slotUnassigned } from './store-error';
 import type { Connection } from './connection';
 import { count, countOn } from './count';
 import { type GroupResult, type SendCommand, commandsOn, joined } from './commands';
+import { MovingSlots } from './moving-slots';
 import { type Instance, type Store, QUIET, isAnswering } from './instance';
 import { SLOTS, SlotReader, type SlotRange, keySlot, readRedirect } from './slots';
 
@@ -42,10 +43,6 @@ const MAX_REDIRECTS = 5;
  * attack.
  */
 const MAX_NODES = 1000;
-/** The move of a slot has ended when so many milliseconds have passed without TRYAGAIN. */
-const MOVED_AFTER = 1_000;
-/** Most milliseconds for which commands wait for the end of a move, if KVSTORE_TIMEOUT is 0. */
-const LONGEST_MOVE = 10_000;
 
 /**
  * Where an operation goes: to the owner of its slot or, while the slot moves, to the node that imports it (ASK
@@ -108,8 +105,7 @@ export class ClusterStore implements Store {
   /** By slot; undefined: no node holds it. */
   readonly #owners: (ClusterNode | undefined)[] = Array.from({ length: SLOTS });
   readonly #nodes = new Map<string, ClusterNode>();
-  /** By slot, when a node first and last replied TRYAGAIN, by `performance.now()`. */
-  readonly #moving = new Map<number, { readonly since: number; last: number }>();
+  readonly #moving: MovingSlots;
   /** How many nodes work for one decision at a time. */
   readonly #lanes: CounterInstance;
   /** For keys whose slot no node holds: their operations fail. */
@@ -120,7 +116,8 @@ export class ClusterStore implements Store {
 
   constructor(seeds: readonly Server[], instance: Instance) {
     this.#instance = instance;
-    const { clusterPipelineParallelism: parallelism, poolSize } = instance.options;
+    const { clusterPipelineParallelism: parallelism, poolSize, timeout } = instance.options;
+    this.#moving = new MovingSlots(timeout);
     this.#lanes = { lanesAtOnce: parallelism === 0 ? poolSize : Math.min(parallelism, poolSize) };
     this.#unassigned = this.#unassignedLane();
     const unknown = instance.conditionLog({
@@ -303,7 +300,7 @@ export class ClusterStore implements Store {
     if (!(result instanceof Error)) return result;
     const redirected = mayRedirect ? this.#redirect(result, server, key) : undefined;
     if (redirected !== undefined) return redirected;
-    if (replyCode(result) === 'TRYAGAIN' && this.#isMoving(keySlot(key))) return slotMoving();
+    if (replyCode(result) === 'TRYAGAIN' && this.#moving.tryAgain(keySlot(key))) return slotMoving();
     return this.#instance.failed(result, connection, deadline);
   }
 
@@ -320,15 +317,6 @@ export class ClusterStore implements Store {
     return node.route;
   }
 
-  /** Whether a slot, for which a node has replied TRYAGAIN, has not been moving for longer than a command may take. */
-  #isMoving(slot: number): boolean {
-    const now = performance.now();
-    const moving = this.#moving.get(slot) ?? { since: now, last: now };
-    this.#moving.set(slot, moving);
-    moving.last = now;
-    return now - moving.since < (this.#instance.options.timeout || LONGEST_MOVE);
-  }
-
   /** Drains the pools of nodes that hold no slots any more, and connects to new ones. */
   #assign(ranges: readonly SlotRange[]): void {
     const named = new Set(ranges.map(({ master }) => nameOf(master)));
@@ -340,9 +328,7 @@ export class ClusterStore implements Store {
     for (const { first, last, master } of ranges) this.#owners.fill(this.#nodeAt(master), first, last + 1);
     this.#unassigned = this.#unassignedLane();
     this.#assigned$.next();
-    for (const [slot, { last }] of this.#moving) {
-      if (performance.now() - last >= MOVED_AFTER) this.#moving.delete(slot);
-    }
+    this.#moving.forgetMoved();
     for (const [, { retired$, pool, state }] of leaving) {
       retired$.next();
       state.end();
