@@ -23,14 +23,15 @@ export function isPictured({ store, policy, fault }: FaultResult): boolean {
   return store === 'single' && policy === 'local' && fault in TITLES;
 }
 
-/** Results of before have no such numbers. */
-function told({ told: instances }: Partial<FaultResult>, which: keyof ToldFault): string {
-  return instances?.map((each) => significant(each[which] ?? undefined)).join('; ') ?? '–';
+function told({ told: instances }: FaultResult, which: keyof ToldFault): string {
+  return instances.map((each) => significant(each[which] ?? undefined)).join('; ');
 }
 
 /** For README.md. */
 export function faultsSection({ date, machine, rate, seconds, results }: FaultsReport): string {
   const { cpu, cores, node, redis, memcached } = machine;
+  // Results of before have no such numbers.
+  const isTold = results.every((result) => 'told' in result);
   const head = [
     'Store, fault, policy',
     'answered by policy',
@@ -42,8 +43,7 @@ export function faultsSection({ date, machine, rate, seconds, results }: FaultsR
     'counted again after, ms',
     'calls over the bound',
     'values counted twice',
-    'health not green after, ms; without calls',
-    'green again after, ms; without calls',
+    ...(isTold ? ['health not green after, ms; without calls', 'green again after, ms; without calls'] : []),
   ];
   const rows = results.map((result) => [
     `${result.store}, ${result.fault}, \`${result.policy}\``,
@@ -53,8 +53,7 @@ export function faultsSection({ date, machine, rate, seconds, results }: FaultsR
     integer(result.recovered),
     result.policy === 'local' ? integer(result.overBound) : '–',
     integer(result.appliedTwice),
-    told(result, 'began'),
-    told(result, 'ended'),
+    ...(isTold ? [told(result, 'began'), told(result, 'ended')] : []),
   ]);
   return [
     `${cpu}, ${cores} cores, Node ${node}, Redis ${redis}, memcached ${memcached}; ${date}. ` +
