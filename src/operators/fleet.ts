@@ -237,7 +237,7 @@ export class FleetView {
   }
 
   /** How the others are, as far as that is known by now: begins to ask them, but does not wait. */
-  part(own: Compared): ListedHealth['instances'] {
+  part(own: Compared): Omit<ListedHealth['instances'], 'since'> {
     this.#look(own);
     const others = this.#others;
     const answering = others.filter(({ isAnswering }) => isAnswering);

@@ -12,9 +12,11 @@ import type {
   HealthPart,
   HealthState,
   ListedHealth,
+  ProcessHealth,
   RulesHealth,
   ServerHealth,
   StoreHealth,
+  Timed,
   WorkerInfo,
 } from './live-answers';
 
@@ -45,6 +47,7 @@ export interface HealthOptions {
 /** How the service is, in words that an operator understands at once, and what to do. */
 export class HealthView {
   readonly #options: HealthOptions;
+  readonly #states = new Map<string, { readonly state: HealthState; readonly since: string }>();
 
   constructor(options: HealthOptions) {
     this.#options = options;
@@ -53,10 +56,28 @@ export class HealthView {
   get health(): Omit<ListedHealth, 'instances' | 'state'> {
     const { health, checks } = this.#options.readiness;
     const degraded = checks.filter(({ isDegraded }) => isDegraded).map(({ name, note }) => `${name} ${note}`);
-    return { ...health, degraded, store: this.#store(), rules: this.#rules(), process: this.#process() };
+    const store = this.#store();
+    const [worst] = store.servers;
+    return {
+      ...{ ...health, degraded },
+      store: this.timed('store', store, worst?.state === store.state ? worst.since : null),
+      rules: this.timed('rules', this.#rules()),
+      process: this.timed('process', this.#process()),
+    };
   }
 
-  #process(): ListedHealth['process'] {
+  /**
+   * A part with the time at which its state began: the time at which it was seen first, where that is not known better.
+   */
+  timed<Part extends HealthPart>(name: string, part: Part, exact: string | null = null): Timed<Part> {
+    const known = this.#states.get(name);
+    const isSame = known?.state === part.state;
+    const since = exact ?? (isSame ? known.since : new Date().toISOString());
+    this.#states.set(name, { state: part.state, since });
+    return { ...part, since };
+  }
+
+  #process(): ProcessHealth {
     const { readiness, workers } = this.#options;
     const { checks } = readiness;
     const [drains, opens] = ['draining', 'listeners'].map(

@@ -6,6 +6,7 @@ import { excerpt, shortened } from '../text/excerpt';
 import type { RecentConfigurations } from './configurations';
 import { Growth } from './growth';
 import type { EventMark, History, InstanceReport, LiveRates, LiveRule } from './live-answers';
+import type { StoreInUse } from './health';
 import { Outages } from './outages';
 import { INTERVAL, RULES_OF_OTHERS, RuleLines, Recording, SAMPLES, RATES, mergeLine, mergeLines } from './recording';
 
@@ -57,6 +58,7 @@ export interface HistoryOptions {
   readonly servers: ShownServers;
   readonly configurations: RecentConfigurations;
   readonly instance: Pick<InstanceReport, 'id' | 'name' | 'version'>;
+  readonly store: StoreInUse;
 }
 
 /** Which part of the history is read. */
@@ -155,7 +157,7 @@ export class HistoryRecorder {
   /** Undefined when there is no such instance. */
   read({ since = 0, instance, most = SAMPLES }: HistoryQuery = {}): RecordedHistory | undefined {
     this.#markLoads();
-    this.#own.marks = [...this.#marks, ...this.#outages.marks];
+    this.#own.marks = [...this.#marks, ...this.#outages.marks(this.#options.store.policy)];
     const all = this.#all;
     const shown = instance === undefined ? all : all.filter(({ id }) => id === instance);
     if (shown.length === 0) return undefined;

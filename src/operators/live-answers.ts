@@ -19,20 +19,27 @@ export interface HealthPart {
   } | null;
 }
 
+/** A part with the time at which its state began, which is null in the answer of an instance of an older version. */
+export type Timed<Part extends HealthPart = HealthPart> = Part & { readonly since: string | null };
+
 export interface ListedHealth extends Health {
   /** What works in part, and how: `store degraded (allow)`. */
   readonly degraded: readonly string[];
   /** The worst of the four parts; `unknown` when no part is known. */
   readonly state: HealthState;
-  readonly store: StoreHealth;
-  readonly rules: RulesHealth;
-  readonly process: HealthPart & { readonly phase: Phase };
-  readonly instances: HealthPart & {
+  readonly store: Timed<StoreHealth>;
+  readonly rules: Timed<RulesHealth>;
+  readonly process: Timed<ProcessHealth>;
+  readonly instances: Timed & {
     /** How many there are, this one included. */
     readonly known: number;
     /** How many of them have answered. */
     readonly seen: number;
   };
+}
+
+export interface ProcessHealth extends HealthPart {
+  readonly phase: Phase;
 }
 
 export interface StoreHealth extends HealthPart {
@@ -191,6 +198,8 @@ export interface OutageMark extends Mark {
   readonly store: string;
   /** Calls for which it did not count; null: the outage lasts, or they are not known. */
   readonly calls: number | null;
+  /** What these were answered, as in {@link StoreHealth}; rules may have a policy of their own. */
+  readonly policy: FailurePolicy | null;
 }
 
 export type HistoryMark = EventMark | OutageMark;

@@ -112,7 +112,8 @@ export class Operator {
   get health(): ListedHealth {
     const { findPeers } = this.#options;
     const health = this.#ownHealth;
-    const instances = findPeers === undefined ? ONLY_THIS : this.#fleet.part(this.#compared);
+    const part = findPeers === undefined ? ONLY_THIS : this.#fleet.part(this.#compared);
+    const instances = this.#health.timed('instances', part);
     return { ...health, instances, state: worstOf([health.state, instances.state]) };
   }
 
@@ -186,6 +187,8 @@ export class Operator {
   /** To be called every ten seconds. */
   sample(): void {
     this.#history.sample();
+    // Parts begin to be in a state when that is seen.
+    void this.#ownHealth;
   }
 
   /** To be called when the servers of the stores have changed. */
@@ -208,7 +211,7 @@ function reported({ key, rule, ...offender }: ListedOffender): ListedOffender {
   return { ...offender, key: boundedText(key, LONGEST_REPORTED), rule: boundedText(rule, LONGEST_REPORTED) };
 }
 
-const ONLY_THIS: ListedHealth['instances'] = {
+const ONLY_THIS: ReturnType<FleetView['part']> = {
   ...{ state: 'unknown', text: 'only this one is known', known: 1, seen: 1 },
   todo: { text: 'OPERATOR_PEERS names the others', link: 'docs/operators-api.md#the-fleet' },
 };

@@ -39,8 +39,9 @@ export class Outages {
     for (const outage of gone.values()) outage.ended ??= Date.now();
   }
 
-  get marks(): readonly OutageMark[] {
-    return this.#all.map(markOf);
+  /** @param policy of calls that a server does not count */
+  marks(policy: OutageMark['policy']): readonly OutageMark[] {
+    return this.#all.map((outage) => ({ ...markOf(outage), policy }));
   }
 
   #see(key: string, server: ShownServer): void {
@@ -86,7 +87,7 @@ function keyOf({ server, store = '' }: Pick<ShownServer, 'server' | 'store'>): s
   return `${store} ${shortened(server)}`;
 }
 
-function markOf({ server, store, began, ended, condition, calls }: Outage): OutageMark {
+function markOf({ server, store, began, ended, condition, calls }: Outage): Omit<OutageMark, 'policy'> {
   const what = condition === undefined ? 'did not answer' : `was ${TROUBLES[condition]}`;
   const cost =
     calls === undefined ? '' : `; ${calls === 0 ? 'no call has' : `${counted(calls, 'call')} have`} missed it`;

@@ -246,3 +246,24 @@ it('the worst of several states is that of all, and one that is not known is no 
   expect(worstOf(['green', 'amber', 'unknown'])).toBe('amber');
   expect(worstOf(['amber', 'red', 'green'])).toBe('red');
 });
+
+it('each part has the time at which its state began, which stays while the state does', () => {
+  const readiness = { health: { healthy: true, unhealthy: [] as string[] }, checks: [] as unknown[] };
+  const { view, server } = viewed({ readiness: readiness as never });
+  function since(): readonly (string | null)[] {
+    const { health } = view;
+    return [health.store.since, health.rules.since, health.process.since];
+  }
+  const [start, connected] = [new Date().toISOString(), new Date().toISOString()];
+  expect(since()).toEqual([connected, start, start]);
+  wait(60);
+  server.connected(0, 'gone');
+  wait(3);
+  readiness.checks = [{ name: 'draining', failure: 'it drains' }];
+  const began = new Date(Date.now() - 3_000).toISOString();
+  expect(view.health.store.state).toBe('red');
+  expect(since()).toEqual([began, start, new Date().toISOString()]);
+  const [, , drains] = since();
+  wait(10);
+  expect(since()).toEqual([began, start, drains]);
+});

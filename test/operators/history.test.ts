@@ -35,7 +35,13 @@ function recorded() {
   const statistics = new Statistics(100_000);
   const configurations = new RecentConfigurations();
   const servers = serverStates({ scheduler: asyncScheduler, failures: 2 });
-  const recorder = new HistoryRecorder({ statistics, servers, configurations, instance: INSTANCE });
+  const recorder = new HistoryRecorder({
+    statistics,
+    servers,
+    configurations,
+    instance: INSTANCE,
+    store: { isShared: true, policy: 'deny' },
+  });
   subscriptions.add(servers.changed$.subscribe(() => recorder.seeServers()));
   function sample(after = 10): void {
     wait(after);
@@ -180,7 +186,7 @@ describe('an outage of a server', () => {
     server.trips.begin(new Trip());
     server.sent();
     wait(1.5);
-    const mark = { kind: 'store', server: 'a', store: 'main', at: timeAfter(11), instance: 'vm' };
+    const mark = { kind: 'store', server: 'a', store: 'main', at: timeAfter(11), instance: 'vm', policy: 'deny' };
     expect(outages(read())).toEqual([{ ...mark, text: 'a is silent', until: null, calls: null }]);
     server.refused(7);
     wait(10);
@@ -253,7 +259,13 @@ it('the memory has at most 2 MB, however many rules and texts there are, compute
   }
   const before = memory();
   const servers = serverStates();
-  const recorder = new HistoryRecorder({ statistics, servers, configurations, instance: INSTANCE });
+  const recorder = new HistoryRecorder({
+    statistics,
+    servers,
+    configurations,
+    instance: INSTANCE,
+    store: { isShared: true, policy: 'deny' },
+  });
   for (let number = 0; number < 400; number += 1) {
     for (const [index, rule] of statistics.rules.entries()) {
       if (index < 200 || number < 2) rule.totalHits += 1 + ((index * 7 + number) % 200);

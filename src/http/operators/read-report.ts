@@ -134,10 +134,14 @@ const settings: Read<InstanceReport['settings']> = (answer) => {
 const [SENTENCE, VERSION] = [1_000, 5_000];
 
 const STATE = oneOf('green', 'amber', 'red', 'unknown');
-const PART = { state: STATE, text: text(SENTENCE), todo: nullable(object({ text: text(), link: text() })) };
+const BASE = { state: STATE, text: text(SENTENCE), todo: nullable(object({ text: text(), link: text() })) };
+const PART = { ...BASE, since: nullable(time) };
+const POLICY = oneOf('error', 'allow', 'deny', 'local');
+/** Of parts of older versions. */
+const NO_SINCE = { since: null };
 const SERVER = object(
   {
-    ...{ ...PART, text: text() },
+    ...{ ...BASE, text: text() },
     server: text(),
     store: text(),
     condition: nullable(oneOf(...CONDITIONS)),
@@ -181,13 +185,9 @@ const REPORT: Read<InstanceReport> = object(
       unhealthy: list('unhealthy parts', 16, text()),
       degraded: list('degraded parts', 16, text()),
       state: STATE,
-      store: object({
-        ...PART,
-        policy: nullable(oneOf('error', 'allow', 'deny', 'local')),
-        servers: list('servers', 64, SERVER),
-      }),
-      rules: object({ ...PART, version: nullable(text(VERSION)), age: nullable(number), isRejected: flag }),
-      process: object({ ...PART, phase: oneOf('starting', 'serving', 'draining') }),
+      store: object({ ...PART, policy: nullable(POLICY), servers: list('servers', 64, SERVER) }, NO_SINCE),
+      rules: object({ ...PART, version: nullable(text(VERSION)), age: nullable(number), isRejected: flag }, NO_SINCE),
+      process: object({ ...PART, phase: oneOf('starting', 'serving', 'draining') }, NO_SINCE),
     }),
     loaded: nullable(object({ source: text(VERSION), version: text(VERSION), at: time, rules: number })),
     rates: nullable(rates(number)),
@@ -211,9 +211,9 @@ const MARK = object(
     kind: oneOf('start', 'stop', 'reload', 'rejection', 'worker', 'store'),
     text: text(SENTENCE),
     instance: text(),
-    ...{ until: nullable(number), server: text(), store: text(), calls: nullable(number) },
+    ...{ until: nullable(number), server: text(), store: text(), calls: nullable(number), policy: nullable(POLICY) },
   },
-  { until: null, server: '', store: '', calls: null },
+  { until: null, server: '', store: '', calls: null, policy: null },
 );
 /** All that is kept of the history that a peer sends. */
 const HISTORY: Read<History> = object({

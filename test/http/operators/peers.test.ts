@@ -54,6 +54,7 @@ const FULL = reportOf('full', {
     ...{ unhealthy: ['a'], degraded: ['b'] },
     store: {
       ...{ state: 'amber', text: 'slow', todo: { text: 'look', link: 'docs/a.md' }, policy: 'allow' },
+      since: '2026-02-03T04:05:06.000Z',
       servers: [
         {
           ...{ state: 'red', text: 'away', todo: null, server: 'a:1', store: 'main', isOpen: true },
@@ -253,9 +254,10 @@ describe('of the report of a peer', () => {
         if (Array.isArray(value) || place === '$.settings') continue;
         const { [name]: _, ...without } = value as Record<string, unknown>;
         // Older versions do not have these.
-        const isNewer = place.includes('.servers')
-          ? ['condition', 'since'].includes(name)
-          : name === (place.includes('.rules') ? 'calls' : 'changes');
+        const isPart = place.includes('.health') && name === 'since';
+        const isNewer =
+          isPart ||
+          name === (place.includes('.rules.') ? 'calls' : place.includes('.servers') ? 'condition' : 'changes');
         if (isNewer) readReport(JSON.stringify(replace(without)));
         else expect(() => readReport(JSON.stringify(replace(without)))).toThrow(`it lacks ${name}`);
       }

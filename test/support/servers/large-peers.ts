@@ -13,9 +13,15 @@ export function reportOf(name: string, changes: Partial<InstanceReport> = {}): I
   return {
     ...{ id: `id of ${name}`, name, version: '1.0.0', startedAt: at, settings: { LOG_LEVEL: 'info' } },
     health: {
-      ...{ healthy: true, unhealthy: [], degraded: [], state: 'green', process: { ...PART, phase: 'serving' } },
-      store: { ...PART, policy: null, servers: [] },
-      rules: { ...PART, version: '1', age: 1, isRejected: false },
+      ...{
+        healthy: true,
+        unhealthy: [],
+        degraded: [],
+        state: 'green',
+        process: { ...PART, since: at, phase: 'serving' },
+      },
+      store: { ...PART, since: at, policy: null, servers: [] },
+      rules: { ...PART, since: at, version: '1', age: 1, isRejected: false },
     },
     loaded: { source: 'files', version: '/a/config@0123456789ab', at, rules: 1 },
     rates: { within: 1, near: 0, over: 1, shadow: 0, calls: 2, invalid: 0, storeErrors: 0, noMatch: 0 },
