@@ -5,7 +5,7 @@ import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-servi
 import { data, headers, hello, request } from '../../grpc/http2/frames';
 import { connectPlain } from '../../grpc/http2/raw-client';
 import { callByHand } from '../../support/clients/call-by-hand';
-import { RateLimitClient } from '../../support/clients/grpc-client';
+import { RateLimitClient, requestMessage } from '../../support/clients/grpc-client';
 import { prefixed } from '../../support/clients/http2-connection';
 import { newAuthority } from '../../support/data/certificates';
 import { RuleFolder } from '../../support/data/rule-folder';
@@ -161,6 +161,7 @@ async function withFilesAndRedis(): Promise<void> {
   });
   const { weir, client } = service;
   await client.shouldRateLimit('shop', ['plain'], 10);
+  await client.kuadrant('CheckRateLimit', requestMessage('shop', ['plain']));
   await service.call('plain');
   await service.call('plain');
   await client.shouldRateLimit('shop', ['shadow'], 2);
