@@ -37,7 +37,7 @@ const STALL_MS = 60;
 /** A request ahead leaves credit for two returns: of what is held, and of what is requested. */
 const CREDIT_AHEAD = 3;
 /** How often leases are maintained while there are leases or rates. */
-export const MAINTAINED_EVERY_MS = 25;
+const MAINTAINED_EVERY_MS = 25;
 
 /** Bounds the leases that are maintained at a time, in turn: each takes about 0.25 µs. */
 const MAINTAINED_AT_ONCE = 1_024;

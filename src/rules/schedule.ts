@@ -9,7 +9,7 @@ const DAYS_OF_WEEK = 7;
 const MOST_DATES = DAYS_OF_WEEK + 3;
 
 /** The minutes of the day from which a range lasts, and up to which; after midnight, they are of the next day. */
-export function minutesOf({ from, to }: Pick<ActiveRange, 'from' | 'to'>): readonly [from: number, to: number] {
+function minutesOf({ from, to }: Pick<ActiveRange, 'from' | 'to'>): readonly [from: number, to: number] {
   const [start, end] = [from, to].map((text) => Number(text.slice(0, 2)) * 60 + Number(text.slice(3))) as [
     number,
     number,

@@ -187,7 +187,7 @@ export async function runScript(send: SendCommand, called: Script, args: readonl
 }
 
 /** Whether the server does not know a script by its hash. */
-export function isUnknownScript(result: unknown): boolean {
+function isUnknownScript(result: unknown): boolean {
   return isReply(result) && result.message.startsWith('NOSCRIPT');
 }
 
