@@ -47,23 +47,93 @@ export interface Answer<T> {
 }
 
 /**
- * The answer to a request that only reads; undefined: none is sent. It is sent again with another token, and when
- * `version` changes.
+ * What is read; undefined: nothing is. It is read again with another token, and when `version` changes.
  *
- * @param version what the answer depends on
+ * @param key what the answer depends on
  */
-export function useAnswer<T>(path: string | undefined, version?: unknown, init?: RequestInit): Answer<T> {
+export function useRead<T>(key: string | undefined, read: () => Promise<T>, version?: unknown): Answer<T> {
   const currentToken = useStore(token);
-  const [answer, setAnswer] = useState<Answer<T> & { readonly path?: string | undefined }>({});
-  const body = init?.body;
+  const [answer, setAnswer] = useState<Answer<T> & { readonly key?: string | undefined }>({});
   useEffect(() => {
-    if (path === undefined) return undefined;
+    if (key === undefined) return undefined;
     let isCurrent = true;
-    call<T>(path, init).then(
-      (value) => isCurrent && setAnswer({ value, path }),
-      (error: ApiError) => isCurrent && setAnswer((last) => ({ ...(last.path === path && last), error, path })),
+    read().then(
+      (value) => isCurrent && setAnswer({ value, key }),
+      (error: ApiError) => isCurrent && setAnswer((last) => ({ ...(last.key === key && last), error, key })),
     );
     return () => (isCurrent = false);
-  }, [path, version, currentToken, body]);
-  return path === undefined ? {} : answer;
+  }, [key, version, currentToken]);
+  return key === undefined ? {} : answer;
+}
+
+/** A request with a text as its body. */
+export type Init = RequestInit & { readonly body?: string };
+
+/** The answer to a request that only reads; undefined: none is sent. */
+export function useAnswer<T>(path: string | undefined, version?: unknown, init?: Init): Answer<T> {
+  const key = path === undefined ? undefined : `${path} ${init?.body ?? ''}`;
+  return useRead(key, () => call<T>(path!, init), version);
+}
+
+/** Milliseconds between two requests of pages that follow something. */
+const LOOK_INTERVAL = 5_000;
+
+/** Counts intervals while the page is visible. */
+export function useTicks(interval = LOOK_INTERVAL): number {
+  const [ticks, setTicks] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || setTicks((before) => before + 1), interval);
+    return () => clearInterval(timer);
+  }, [interval]);
+  return ticks;
+}
+
+/** The answer to a request that is sent again every few seconds. */
+export function useLooks<T>(path: string | undefined, init?: Init, interval?: number): Answer<T> {
+  return useAnswer<T>(path, useTicks(interval), init);
+}
+
+/** An answer that several components show: it is read in intervals while one of them does, and stays. */
+export class Poll<T> {
+  readonly #read: (last: T | undefined) => Promise<T>;
+  readonly #interval: (last: T | undefined) => number;
+  readonly #answer = new Store<Answer<T>>({});
+  #users = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** @param interval milliseconds until the next request */
+  constructor(read: (last: T | undefined) => Promise<T>, interval: (last: T | undefined) => number) {
+    this.#read = read;
+    this.#interval = interval;
+    token.subscribe(() => this.#users > 0 && void this.#look());
+  }
+
+  /** @param isWanted whether anything is requested */
+  use(isWanted = true): Answer<T> {
+    useEffect(() => {
+      if (!isWanted) return undefined;
+      this.#users += 1;
+      if (this.#users === 1) void this.#look();
+      return () => {
+        this.#users -= 1;
+        if (this.#users === 0) clearTimeout(this.#timer);
+      };
+    }, [this, isWanted]);
+    return useStore(this.#answer);
+  }
+
+  async #look(): Promise<void> {
+    clearTimeout(this.#timer);
+    const { value } = this.#answer.value;
+    if (!document.hidden) {
+      try {
+        this.#answer.set({ value: await this.#read(value) });
+      } catch (error) {
+        this.#answer.set({ ...this.#answer.value, error: error as ApiError });
+      }
+    }
+    clearTimeout(this.#timer);
+    const next = this.#interval(this.#answer.value.value);
+    if (this.#users > 0) this.#timer = setTimeout(() => void this.#look(), next);
+  }
 }

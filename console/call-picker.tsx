@@ -5,7 +5,7 @@ import { live } from './live-events';
 import { descriptorOf, writtenDescriptor } from './request';
 import { addressOf } from './route';
 import { useStore } from './store';
-import { Short } from './text';
+import { Text } from './text';
 
 interface Entry {
   readonly key: string;
@@ -37,7 +37,7 @@ export function CallPicker({ domain, descriptor, onPick }: PickerProps) {
   return (
     <>
       <label>
-        Domain{' '}
+        <span>Domain</span>{' '}
         {error !== undefined && value === undefined ? (
           <input required value={domain} onInput={(event) => onPick(event.currentTarget.value, descriptor)} />
         ) : (
@@ -52,7 +52,7 @@ export function CallPicker({ domain, descriptor, onPick }: PickerProps) {
       </label>
       {paths.size > 0 && (
         <label>
-          Keys{' '}
+          <span>Keys</span>{' '}
           <select
             value={path === undefined ? '' : name}
             onInput={(event) => {
@@ -74,7 +74,7 @@ export function CallPicker({ domain, descriptor, onPick }: PickerProps) {
       )}
       {path?.map(({ key, values }, index) => (
         <label key={`${name} ${index}`}>
-          {key}{' '}
+          <span>{key}</span>{' '}
           <input
             value={entries[index]!.value}
             list={`values-${index}`}
@@ -94,29 +94,31 @@ export function CallPicker({ domain, descriptor, onPick }: PickerProps) {
   );
 }
 
-/** The callers that were limited most lately, each linked to a page that shows it. */
-export function RecentCalls({ page }: { readonly page: 'explain' | 'counters' }) {
+/** The callers that were limited most lately, each linked to its explanation. */
+export function RecentCalls() {
   const { event } = useStore(live);
   if (event === undefined) return <></>;
   const { offenders } = event;
   return (
-    <section>
-      <h2>Callers limited lately</h2>
+    <>
+      <div class="head line">
+        <h3>Callers limited lately</h3>
+      </div>
       {offenders === null || offenders.length === 0 ? (
-        <p class="hint">
+        <p class="empty">
           {offenders === null ? 'They are shown with the operator token.' : 'None.'} Calls within their limits are not
           recorded.
         </p>
       ) : (
-        <ul class="recent">
-          {offenders.map(({ domain, rule, descriptor }) => (
-            <li key={`${domain} ${rule} ${descriptor}`}>
-              <Short text={`${domain}: ${descriptor}`} href={addressOf(page, { domain, descriptor })} />
-            </li>
-          ))}
-        </ul>
+        offenders.map(({ domain, rule, descriptor }) => (
+          <p key={`${domain} ${rule} ${descriptor}`} class="entry">
+            <a href={addressOf('explain', { domain, descriptor })}>
+              <Text text={`${domain}: ${descriptor}`} />
+            </a>
+          </p>
+        ))
       )}
-    </section>
+    </>
   );
 }
 

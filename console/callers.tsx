@@ -1,46 +1,93 @@
-import { useEffect, useState } from 'preact/hooks';
 import type { Offender } from '../src/limiter/offender';
 import type { ListedSetting } from '../src/operators/answers';
-import { useAnswer } from './api';
-import { Answered, Field, Icon, Table } from './parts';
+import { useAnswer, useLooks } from './api';
+import { CallerDetails } from './caller';
+import { CallerForm } from './caller-form';
+import { PageBar } from './page-bar';
+import { Answered, Field, Named, Pill, Table } from './parts';
 import { addressOf, replaceParameters, route } from './route';
 import { useStore } from './store';
-import { Short, count } from './text';
+import { Text, count } from './text';
 
-/** Milliseconds between two looks, and the most callers that are shown. */
-const [LOOK_INTERVAL, MOST_SHOWN] = [5_000, 200];
+/** The most callers that are shown. */
+const MOST_SHOWN = 200;
 
+/** The callers that are limited, or one of them with its counters. */
 export function CallersPage() {
   const { parameters } = useStore(route);
+  const [domain, descriptor] = [parameters.get('domain') ?? '', parameters.get('descriptor') ?? ''];
   const search = parameters.get('q') ?? '';
-  const [looks, setLooks] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || setLooks((before) => before + 1), LOOK_INTERVAL);
-    return () => clearInterval(timer);
-  }, []);
+  const answer = useLooks<{ readonly offenders: readonly Offender[] }>('offenders?top=1000');
+  const isChosen = domain !== '' && descriptor !== '';
+  const known = answer.value?.offenders.find((each) => each.domain === domain && each.descriptor === descriptor);
+  if (isChosen) {
+    return (
+      <div class="grid">
+        <section class="card c3 fill pick" aria-label="Limited callers">
+          <div class="head">
+            <h2>Limited callers</h2>
+            <a class="small end-of-line" href={addressOf('callers', { q: search })}>
+              All
+            </a>
+          </div>
+          <PickList offenders={answer.value?.offenders ?? []} chosen={known} />
+          <p class="foot">
+            <kbd>j</kbd> <kbd>k</kbd> next, previous <kbd>c</kbd> clear
+          </p>
+        </section>
+        <div class="c9 grid">
+          <CallerDetails
+            key={`${domain} ${descriptor}`}
+            query={{ domain, descriptor }}
+            offender={known}
+            asksToClear={parameters.get('clear') === 'ask'}
+          />
+        </div>
+      </div>
+    );
+  }
   return (
-    <Answered
-      answer={useAnswer<{ readonly offenders: readonly Offender[] }>('offenders?top=1000', looks)}
-      show={({ offenders }) => {
-        const found = offenders.filter((each) => hasWords(`${each.domain} ${each.rule} ${each.descriptor}`, search));
-        return (
-          <>
-            <Field
-              label="Search by any part of a caller or its rule"
-              type="search"
-              value={search}
-              onText={(q) => replaceParameters({ q })}
-            />{' '}
-            <span role="status">
-              {count(found.length)} of {count(offenders.length)} callers
-            </span>
-            <CallerTable title="Callers that are limited" offenders={found.slice(0, MOST_SHOWN)} />
-            {found.length > MOST_SHOWN && <p class="hint">Those that are limited most; search for others.</p>}
-            {found.length === 0 && search !== '' && <NotLimited search={search} />}
-          </>
-        );
-      }}
-    />
+    <>
+      <PageBar title="Callers" text={<Period />} />
+      <div class="grid">
+        <section class="card c8" aria-label="Limited callers">
+          <Answered
+            answer={answer}
+            show={({ offenders }) => {
+              const found = offenders.filter((each) =>
+                hasWords(`${each.domain} ${each.rule} ${each.descriptor}`, search),
+              );
+              return (
+                <>
+                  <div class="head tools">
+                    <Field
+                      label="Search by any part of a caller or its rule"
+                      type="search"
+                      value={search}
+                      onText={(q) => replaceParameters({ q })}
+                    />
+                    <span role="status" class="small quiet">
+                      {count(found.length)} of {count(offenders.length)} callers
+                    </span>
+                  </div>
+                  <CallerTable offenders={found.slice(0, MOST_SHOWN)} />
+                  {found.length > MOST_SHOWN && <p class="foot">Those that are limited most; search for others.</p>}
+                  {found.length === 0 && search !== '' && (
+                    <p class="foot">No caller with this text was limited lately. Look up any caller here, too.</p>
+                  )}
+                </>
+              );
+            }}
+          />
+        </section>
+        <section class="card c4" aria-label="Any caller">
+          <div class="head">
+            <h2>Any caller</h2>
+          </div>
+          <CallerForm key={search} domain={domain} descriptor={descriptor || (search.includes('=') ? search : '')} />
+        </section>
+      </div>
+    </>
   );
 }
 
@@ -53,70 +100,78 @@ export function hasWords(text: string, words: string): boolean {
     .every((word) => lower.includes(word));
 }
 
-function NotLimited({ search }: { readonly search: string }) {
-  return (
-    <p class="notice">
-      No caller with this text was limited lately. <a href={addressOf('counters', { descriptor: search })}>Counters</a>{' '}
-      and <a href={addressOf('explain', { descriptor: search })}>Explain</a> show any caller.
-    </p>
-  );
+function keyOf({ domain, rule, descriptor }: Offender): string {
+  return `${domain} ${rule} ${descriptor}`;
 }
 
-interface CallerTableProps {
-  readonly title: string;
-  /** The callers that are limited most come first. */
+function PickList({
+  offenders,
+  chosen,
+}: {
   readonly offenders: readonly Offender[];
-}
-
-/** Callers with what can be looked at, and done, for each. */
-export function CallerTable({ title, offenders }: CallerTableProps) {
-  const heading = (
+  readonly chosen: Offender | undefined;
+}) {
+  return (
     <>
-      <h2>{title}</h2>
-      <Period />
+      {offenders.slice(0, MOST_SHOWN).map((offender) => {
+        const { domain, rule, descriptor, limited, isShadow } = offender;
+        return (
+          <a
+            key={keyOf(offender)}
+            data-row
+            href={addressOf('callers', { domain, descriptor })}
+            aria-current={offender === chosen ? 'true' : undefined}
+          >
+            <span class="who">
+              <Text text={descriptor} />
+            </span>
+            <b class="number">{count(limited)}</b>
+            <span class="small quiet">
+              <Text text={rule === '' ? domain : rule} />
+            </span>
+            <span class="small quiet number">{isShadow ? 'shadow mode' : 'limited'}</span>
+          </a>
+        );
+      })}
     </>
   );
-  if (offenders.length === 0) {
-    return (
-      <section>
-        {heading}
-        <p class="hint">None, or OFFENDERS_SIZE is 0.</p>
-      </section>
-    );
-  }
+}
+
+/** Callers, those that are limited most first, with what can be looked at for each. */
+export function CallerTable({ offenders }: { readonly offenders: readonly Offender[] }) {
+  if (offenders.length === 0) return <p class="empty">None, or OFFENDERS_SIZE is 0.</p>;
   return (
-    <Table title={title} heading={heading} columns={['Caller, and its rule', 'Limited calls:', 'Look into:']}>
-      {offenders.map((offender) => (
-        <Caller key={`${offender.domain} ${offender.rule} ${offender.descriptor}`} offender={offender} />
-      ))}
-    </Table>
+    <Table
+      title="Callers"
+      kind="stack"
+      columns={['Caller and rule', 'Limited calls:', 'State', 'Look into!']}
+      rows={offenders.map((offender) => {
+        const { domain, rule, descriptor, isShadow, limited, error } = offender;
+        const query = { domain, descriptor };
+        const sub = rule === '' ? `${domain}: a limit of the request` : <RuleLink rule={rule} />;
+        return {
+          key: keyOf(offender),
+          cells: [
+            <Named isRow name={descriptor} href={addressOf('callers', query)} sub={sub} />,
+            <span title={error === 0 ? undefined : `at most ${count(error)} of them are of others`}>
+              {count(limited)}
+            </span>,
+            isShadow ? <Pill tone="well" text="passes, shadow mode" /> : <Pill tone="over" text="limited lately" />,
+            <a class="small" aria-label={`Explain ${descriptor.slice(0, 80)}`} href={addressOf('explain', query)}>
+              Explain
+            </a>,
+          ],
+        };
+      })}
+    />
   );
 }
 
-function Caller({ offender: { domain, rule, descriptor, isShadow, limited, error } }: { readonly offender: Offender }) {
-  const query = { domain, descriptor };
+function RuleLink({ rule }: { readonly rule: string }) {
   return (
-    <tr>
-      <td class="text">
-        <Short text={descriptor} />
-        <div class="hint">
-          {rule === '' ? (
-            <Short text={`${domain}: a limit of the request`} />
-          ) : (
-            <Short text={rule} href={addressOf('rules', { rule })} />
-          )}
-          {isShadow && ' (shadow mode: the calls passed)'}
-        </div>
-      </td>
-      <td class="number" title={error === 0 ? undefined : `at most ${count(error)} of them are of others`}>
-        {count(limited)}
-      </td>
-      <td class="icons">
-        <Icon icon="explain" label={`Explain ${descriptor}`} href={addressOf('explain', query)} />
-        <Icon icon="counter" label={`Counter of ${descriptor}`} href={addressOf('counters', query)} />
-        <Icon icon="clear" label={`Clear ${descriptor}…`} href={addressOf('counters', { ...query, clear: 'ask' })} />
-      </td>
-    </tr>
+    <a href={addressOf('rules', { rule })}>
+      <Text text={rule} />
+    </a>
   );
 }
 
@@ -124,5 +179,5 @@ function Caller({ offender: { domain, rule, descriptor, isShadow, limited, error
 function Period() {
   const { value } = useAnswer<{ readonly settings: readonly ListedSetting[] }>('settings');
   const period = value?.settings.find(({ name }) => name === 'OFFENDERS_WINDOW')?.value ?? 'OFFENDERS_WINDOW';
-  return <p class="hint">Counted in the present period of {period}, and in the one before it.</p>;
+  return <>Counted in the present period of {period}, and in the one before it</>;
 }

@@ -1,247 +1,198 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import uPlot from 'uplot';
-import type { History, HistoryMark } from '../src/operators/live-answers';
-import { Short, clock, measure } from './text';
-
-type Series = History['latency']['p50'];
+import type { History } from '../src/operators/live-answers';
+import { spanOf, useRange } from './fleet-answer';
+import { happeningsOf, outagesOf } from './happenings';
+import type { Series } from './history';
+import {
+  Bands,
+  Ends,
+  Events,
+  type Frame,
+  Key,
+  type LineTone,
+  Lines,
+  piecesOf,
+  tickText,
+  ticksOf,
+  timesOf,
+} from './plot';
+import { clock, duration, measure, shortClock } from './text';
 
 export interface ChartLine {
   readonly name: string;
   readonly values: Series;
+  readonly tone: LineTone;
+  readonly isArea?: boolean;
 }
 
 interface ChartProps {
-  readonly title: string;
-  /** What the numbers are: `per second`, `ms`. */
-  readonly unit: string;
-  readonly history: History;
-  /** At most as many as there are dashes. */
+  /** What it shows, with the unit: `Hits per second, by outcome`. */
+  readonly label: string;
+  readonly history: Pick<History, 'times' | 'interval' | 'marks'>;
   readonly lines: readonly ChartLine[];
+  /** Pixels. */
+  readonly height?: number;
+  readonly format?: (value: number | null | undefined) => string;
 }
 
-/** Pixels of a line and the gap after it: lines are told apart without colours, too. */
-const DASHES: readonly (readonly number[])[] = [[], [8, 4], [2, 3], [12, 3, 2, 3], [5, 2], [2, 7]];
-export const MOST_LINES = DASHES.length;
+/** Pixels around the lines, and of the names at their ends. */
+const [TOP, TOP_OF_BANDS, BOTTOM, LEFT, RIGHT, ENDS] = [12, 28, 24, 46, 12, 128];
+/** Pixels: narrower ones have the names of the lines below them. */
+const NARROW = 560;
+/** Pixels between two times of the axis. */
+const TIME = 76;
 
-/** What is written at the line of a mark. */
-export const MARKS: Readonly<Record<HistoryMark['kind'], string>> = {
-  start: 'S',
-  stop: 'E',
-  reload: 'R',
-  rejection: 'X',
-  worker: 'W',
-  store: 'F',
-};
-
-/** Seconds that a chart shows at least. */
-const LEAST = 600;
-
-/**
- * Numbers over the last hour. The arrow keys move the time for which the legend shows them.
- *
- * uPlot draws them: it has axes, gaps and a cursor that all charts share in 23 KB, and needs no HTML from texts, which
- * the policy of the page forbids.
- */
-export function Chart({ title, unit, history, lines }: ChartProps) {
+/** Numbers over a time, with outages as bands. The pointer or the arrow keys choose a time, whose numbers are shown. */
+export function Chart({ label, history, lines, height = 214, format = measure }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot>(null);
-  const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
+  const width = useWidth(box);
   const [at, setAt] = useState<number>();
-  const data = useMemo(() => aligned(history, lines), [history, lines]);
-  const shown = useRef({ history, data });
-  shown.current = { history, data };
-  const names = lines.map(({ name }) => name).join('\n');
-  useEffect(() => {
-    const element = box.current!;
-    const created = new uPlot(optionsOf(element, lines, shown), shown.current.data, element);
-    created.hooks.setCursor = [({ cursor }: uPlot) => setAt(cursor.idx ?? undefined)];
-    plot.current = created;
-    const observer = new ResizeObserver(() => created.setSize({ width: element.clientWidth, height: HEIGHT }));
-    observer.observe(element);
-    const scheme = matchMedia('(prefers-color-scheme: dark)');
-    function redraw(): void {
-      created.redraw(false, true);
-    }
-    scheme.addEventListener('change', redraw);
-    return () => {
-      observer.disconnect();
-      scheme.removeEventListener('change', redraw);
-      created.destroy();
-    };
-  }, [names]);
-  useEffect(() => plot.current?.setData(data), [data]);
-  useEffect(() => {
-    for (const [index, { name }] of lines.entries()) plot.current?.setSeries(index + 1, { show: !hidden.has(name) });
-  }, [hidden, names]);
-  const times = data[0];
-  const place = Math.min(at ?? times.length - 1, times.length - 1);
+  const longest = useRange();
+  const { outages, events, places, from, until } = useMemo(() => visibleOf(history, longest), [history, longest]);
+  const { times } = history;
+  const isNarrow = width < NARROW;
+  const ticks = ticksOf(Math.max(0, ...places.flatMap((place) => lines.map(({ values }) => values[place] ?? 0))));
+  const most = ticks.at(-1)!;
+  const [top, bottom] = [outages.length > 0 ? TOP_OF_BANDS : TOP, height - BOTTOM];
+  const right = width - (isNarrow ? RIGHT : ENDS);
+  function x(time: number): number {
+    return LEFT + ((Math.min(until, Math.max(from, time)) - from) / (until - from)) * (right - LEFT);
+  }
+  function y(value: number): number {
+    return top + (1 - Math.min(value, most) / most) * (bottom - top);
+  }
+  const frame: Frame = { x, y, until, width, left: LEFT, right, top, bottom };
+  function choose(index: number): void {
+    setAt(places[Math.max(0, Math.min(places.length - 1, index))]);
+  }
+  function onPointerMove(event: PointerEvent): void {
+    const left = event.clientX - box.current!.getBoundingClientRect().left;
+    const after = places.findIndex((place) => x(times[place]!) >= left);
+    choose(after === -1 ? places.length - 1 : after);
+  }
   function onKeyDown(event: KeyboardEvent): void {
+    if (event.key === 'Escape') setAt(undefined);
     const steps: Readonly<Record<string, number>> = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
     const step = steps[event.key];
-    if (step === undefined || times.length === 0) return;
+    if (step === undefined) return;
     event.preventDefault();
-    const next = Math.max(0, Math.min(times.length - 1, (plot.current!.cursor.idx ?? place) + step));
-    const left = plot.current!.valToPos(times[next]!, 'x');
-    plot.current!.setCursor({ left, top: 0 });
+    choose((at === undefined ? places.length - 1 : places.indexOf(at)) + step);
   }
-  const values = lines.map(({ name }, index) => `${name} ${measure(data[index + 1]![place])}`);
-  const moment = times.length === 0 ? 'no sample yet' : clock(times[place]!);
+  const place = at ?? places.at(-1);
+  const last = lines.map(({ name, tone, values }) => ({ name, tone, value: values.at(-1) ?? null }));
+  const chosen = lines.map(({ name, tone, values }) => ({
+    name,
+    tone,
+    value: place === undefined ? null : values[place],
+  }));
+  const words = chosen.map(({ name, value }) => `${name} ${format(value)}`).join(', ');
   return (
-    <figure class="chart">
-      <h2>
-        <Short text={title} /> <span class="hint">{unit}</span>
-      </h2>
-      <div
-        ref={box}
-        class="plot"
-        tabIndex={0}
-        role="slider"
-        aria-label={`${title}, ${unit}: ${summaryOf(lines)}`}
-        aria-valuemin={0}
-        aria-valuemax={Math.max(0, times.length - 1)}
-        aria-valuenow={Math.max(0, place)}
-        aria-valuetext={`${moment}: ${values.join(', ')}`}
-        onKeyDown={onKeyDown}
-      />
-      <figcaption class="legend">
-        <span class="hint">{at === undefined ? 'last' : moment}</span>
-        {lines.map(({ name }, index) => (
-          <button
-            key={name}
-            type="button"
-            class={`line line-${index}`}
-            title={name}
-            aria-pressed={!hidden.has(name)}
-            onClick={() => setHidden(toggled(hidden, name))}
-          >
-            <svg width="30" height="8" aria-hidden="true">
-              <line x1="0" x2="30" y1="4" y2="4" stroke-dasharray={DASHES[index]!.join(' ')} />
-            </svg>
-            <span class="name">{name}</span> <b>{measure(data[index + 1]![place])}</b>
-          </button>
+    <div
+      ref={box}
+      class="plot"
+      tabIndex={0}
+      role="slider"
+      aria-label={`${label}: ${summaryOf(lines, places, format)}`}
+      aria-valuemin={0}
+      aria-valuemax={Math.max(0, places.length - 1)}
+      aria-valuenow={Math.max(0, place === undefined ? 0 : places.indexOf(place))}
+      aria-valuetext={`${place === undefined ? 'no sample yet' : clock(times[place]!)}: ${words}`}
+      onPointerMove={onPointerMove}
+      onPointerLeave={() => setAt(undefined)}
+      onBlur={() => setAt(undefined)}
+      onKeyDown={onKeyDown}
+    >
+      <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`} aria-hidden="true">
+        {ticks.map((tick) => (
+          <g key={tick}>
+            <line class="grid-line" x1={LEFT} x2={right} y1={y(tick)} y2={y(tick)} />
+            <text x={LEFT - 8} y={y(tick) + 4} text-anchor="end">
+              {tickText(tick)}
+            </text>
+          </g>
         ))}
-      </figcaption>
-    </figure>
+        {timesOf(from, until, (right - LEFT) / TIME).map((time) => (
+          <text key={time} x={x(time)} y={height - 8} text-anchor="middle">
+            {shortClock(time)}
+          </text>
+        ))}
+        <Bands outages={outages} frame={frame} />
+        {lines.map(({ name, values, tone, isArea = false }) => (
+          <g key={name} class={`line ${tone}`}>
+            <Lines
+              pieces={piecesOf(values, { ...history, places }, frame)}
+              tone={tone}
+              isArea={isArea}
+              bottom={bottom}
+            />
+          </g>
+        ))}
+        <Events events={events} frame={frame} />
+        {!isNarrow && (
+          <Ends
+            ends={last.map((end) => ({ ...end, text: end.value === null ? '' : format(end.value) }))}
+            frame={frame}
+          />
+        )}
+        {at !== undefined && <line class="crosshair" x1={x(times[at]!)} x2={x(times[at]!)} y1={top} y2={bottom} />}
+      </svg>
+      {at !== undefined && (
+        // On the other half, so that it does not cover what it is about.
+        <div class={`tip ${x(times[at]!) > width / 2 ? 'before' : 'after'}`}>
+          <b>{clock(times[at]!)}</b>
+          {chosen.map(({ name, tone, value }) => (
+            <div key={name}>
+              <Key tone={tone} name={name} /> <b>{format(value)}</b>
+            </div>
+          ))}
+        </div>
+      )}
+      {isNarrow && (
+        <div class="keys">
+          {last.map(({ name, tone, value }) => (
+            <span key={name}>
+              <Key tone={tone} name={name} /> <b>{format(value)}</b>
+            </span>
+          ))}
+        </div>
+      )}
+      {places.length === 0 && (
+        <p class="empty">The first numbers are there {duration(history.interval)} after the start.</p>
+      )}
+    </div>
   );
 }
 
-/** Pixels, with the axis. */
-const HEIGHT = 160;
-
-interface Shown {
-  readonly history: History;
-  readonly data: uPlot.AlignedData;
+/** The present width of an element, in pixels. */
+function useWidth(box: { readonly current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(800);
+  useEffect(() => {
+    const element = box.current!;
+    const observer = new ResizeObserver(() => setWidth(Math.max(240, element.clientWidth)));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return width;
 }
 
-function optionsOf(
-  element: HTMLElement,
-  lines: readonly ChartLine[],
-  shown: { readonly current: Shown },
-): uPlot.Options {
-  // As the style sheet has it for the present scheme.
-  function quiet(): string {
-    return getComputedStyle(element).color;
-  }
-  const grid = { stroke: () => getComputedStyle(element).borderTopColor, width: 1 };
-  function stroke(index: number): () => string {
-    return () => getComputedStyle(element.parentElement!.querySelector(`.line-${index}`)!).color;
-  }
+/** What of a history is shown. */
+function visibleOf({ times, marks }: ChartProps['history'], range: number) {
+  const [from, until] = spanOf(times, range);
   return {
-    width: element.clientWidth,
-    height: HEIGHT,
-    legend: { show: false },
-    cursor: { sync: { key: 'time' }, drag: { x: false, y: false }, y: false },
-    scales: {
-      x: { range: () => spanOf(shown.current.data[0]) },
-      y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.1 : 1] },
-    },
-    axes: [
-      { stroke: quiet, grid, ticks: grid, size: 32, values: (_plot, times) => times.map(clock) },
-      {
-        stroke: quiet,
-        grid,
-        ticks: grid,
-        size: 52,
-        values: (_plot, numbers) => numbers.map((each) => SHORT.format(each)),
-      },
-    ],
-    series: [
-      {},
-      ...lines.map(({ name }, index) => ({
-        label: name,
-        stroke: stroke(index),
-        width: 1.75,
-        dash: [...DASHES[index]!],
-        points: { show: false },
-      })),
-    ],
-    hooks: { draw: [(plot) => drawMarks(plot, shown.current.history.marks, quiet())] },
+    from,
+    until,
+    places: times.flatMap((time, place) => (time >= from ? [place] : [])),
+    outages: outagesOf(marks).filter((outage) => (outage.until ?? until) > from && outage.from < until),
+    events: happeningsOf(marks).filter(({ at }) => at >= from && at <= until),
   };
 }
 
-const SHORT = new Intl.NumberFormat(undefined, { notation: 'compact', maximumSignificantDigits: 3 });
-
-function drawMarks(plot: uPlot, marks: readonly HistoryMark[], colour: string): void {
-  const { ctx, bbox, scales } = plot;
-  const { min = 0, max = 0 } = scales['x']!;
-  ctx.save();
-  ctx.strokeStyle = ctx.fillStyle = colour;
-  ctx.lineWidth = devicePixelRatio;
-  ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
-  ctx.font = `bold ${11 * devicePixelRatio}px system-ui, sans-serif`;
-  ctx.textBaseline = 'top';
-  ctx.textAlign = 'left';
-  let end = -Infinity;
-  for (const { at, kind } of marks) {
-    if (at < min || at > max) continue;
-    const x = Math.round(plot.valToPos(at, 'x', true));
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-    ctx.stroke();
-    // Next to those of marks before it, where they would cover each other.
-    const start = x < end ? end : x + 3 * devicePixelRatio;
-    ctx.fillText(MARKS[kind], start, bbox.top);
-    end = start + ctx.measureText(MARKS[kind]).width + devicePixelRatio;
-  }
-  ctx.restore();
-}
-
-/** From the first sample, but at least ten minutes. */
-function spanOf(times: uPlot.AlignedData[0]): [number, number] {
-  const last = times.at(-1) ?? Date.now() / 1000;
-  return [Math.min(times[0] ?? last, last - LEAST), last];
-}
-
-/** The times and lines for the plot, with a gap where there were no samples. */
-function aligned({ times, interval }: History, lines: readonly ChartLine[]): uPlot.AlignedData {
-  const places: (number | undefined)[] = [];
-  const all: number[] = [];
-  for (const [place, time] of times.entries()) {
-    const before = times[place - 1];
-    if (before !== undefined && time - before > 2.5 * interval) {
-      places.push(undefined);
-      all.push(before + interval);
-    }
-    places.push(place);
-    all.push(time);
-  }
-  return [all, ...lines.map(({ values }) => places.map((place) => (place === undefined ? null : values[place])))];
-}
-
 /** For those who do not see the lines. */
-function summaryOf(lines: readonly ChartLine[]): string {
+function summaryOf(lines: readonly ChartLine[], places: readonly number[], format: (value: number) => string): string {
   const texts = lines.map(({ name, values }) => {
-    const known = values.filter((value) => value !== null);
+    const known = places.map((place) => values[place] ?? null).filter((value) => value !== null);
     if (known.length === 0) return `${name}: no values`;
-    const [least, most] = [Math.min(...known), Math.max(...known)];
-    return `${name}: ${measure(known.at(-1))} now, from ${measure(least)} to ${measure(most)}`;
+    return `${name}: ${format(known.at(-1)!)} now, from ${format(Math.min(...known))} to ${format(Math.max(...known))}`;
   });
   return texts.join('; ');
-}
-
-function toggled(set: ReadonlySet<string>, name: string): ReadonlySet<string> {
-  const next = new Set(set);
-  if (!next.delete(name)) next.add(name);
-  return next;
 }

@@ -4,9 +4,9 @@ import { visible } from '../src/text/visible';
 import { useAnswer } from './api';
 import { type Line, difference, excerptOf } from './difference';
 import { live } from './live-events';
-import { Answered } from './parts';
+import { Answered, Card, Notice } from './parts';
 import { useStore } from './store';
-import { Text, Time } from './text';
+import { Text, Time, clock, secondsOf } from './text';
 
 /** What two configurations are compared by. */
 type Configuration = Pick<ListedConfiguration, 'at' | 'files'>;
@@ -23,24 +23,32 @@ export function RejectedConfiguration() {
       answer={useConfigurations()}
       show={({ active, rejected }) =>
         rejected === null ? (
-          <p class="notice">No rules were rejected since the start of the service.</p>
+          <p class="empty">No rules were rejected since the start of the service.</p>
         ) : (
-          <>
-            <p class={rejected.isNewest ? 'notice bad' : 'notice'}>
-              Rejected <Time iso={rejected.at} />.{' '}
-              {rejected.isNewest
-                ? 'The rules before them stay active: correct these errors.'
-                : 'Valid rules have followed.'}
-            </p>
-            <h2>Errors</h2>
-            {rejected.errors.map((error) => (
-              <pre key={error} tabIndex={0}>
-                {visible(error)}
-              </pre>
-            ))}
-            <h2>Changes from the active rules</h2>
-            <Changes before={active} after={rejected} />
-          </>
+          <div class="grid">
+            <Notice
+              tone={rejected.isNewest ? 'amber' : 'none'}
+              title={
+                <>
+                  Rejected at <Time iso={rejected.at} />
+                </>
+              }
+            >
+              <p>
+                {rejected.isNewest
+                  ? 'The rules before them stay active. To do: correct these errors.'
+                  : 'Valid rules have followed.'}
+              </p>
+            </Notice>
+            <Card title="Errors" columns={12}>
+              {rejected.errors.map((error) => (
+                <pre key={error} class="foot" tabIndex={0}>
+                  {visible(error)}
+                </pre>
+              ))}
+            </Card>
+            <Changes title="Changes from the active rules" before={active} after={rejected} />
+          </div>
         )
       }
     />
@@ -53,15 +61,15 @@ export function ConfigurationChanges() {
       answer={useConfigurations()}
       show={({ active, previous }) =>
         active === null || previous === null ? (
-          <p class="notice">The rules have not been replaced since the start of the service.</p>
+          <p class="empty">The rules have not been replaced since the start of the service.</p>
         ) : (
-          <>
-            <h2>
-              From <Text text={previous.version} /> (<Time iso={previous.at} />) to <Text text={active.version} /> (
-              <Time iso={active.at} />)
-            </h2>
-            <Changes before={previous} after={active} />
-          </>
+          <div class="grid">
+            <Changes
+              title={`From ${previous.version} (${clock(secondsOf(previous.at))}) to ${active.version} (${clock(secondsOf(active.at))})`}
+              before={previous}
+              after={active}
+            />
+          </div>
         )
       }
     />
@@ -72,19 +80,23 @@ const SIGNS: Readonly<Record<Line['kind'], string>> = { same: '  ', removed: 'âˆ
 /** More lines would delay the page. */
 const MOST_LINES = 2_000;
 
-function Changes({ before, after }: { readonly before: Configuration | null; readonly after: Configuration }) {
+interface ChangesProps {
+  readonly title: string;
+  readonly before: Configuration | null;
+  readonly after: Configuration;
+}
+
+function Changes({ title, before, after }: ChangesProps) {
   const files = useMemo(() => changedFiles(before, after), [before?.at, after.at]);
-  if (files === undefined) {
-    return (
-      <p class="notice">The files are not known: they have more than 4 MB, or the rules are from an xDS server.</p>
-    );
-  }
-  if (files.length === 0) return <p class="notice">The files have the same text.</p>;
   return (
-    <>
-      {files.map(({ path, lines }) => (
-        <section key={path}>
-          <h3>
+    <Card title={title} columns={12}>
+      {files === undefined && (
+        <p class="empty">The files are not known: they have more than 4 MB, or the rules are from an xDS server.</p>
+      )}
+      {files?.length === 0 && <p class="empty">The files have the same text.</p>}
+      {files?.map(({ path, lines }) => (
+        <section key={path} aria-label={path}>
+          <h3 class="foot">
             <Text text={path} />
           </h3>
           <pre class="changes" tabIndex={0}>
@@ -102,7 +114,7 @@ function Changes({ before, after }: { readonly before: Configuration | null; rea
           </pre>
         </section>
       ))}
-    </>
+    </Card>
   );
 }
 

@@ -9,7 +9,8 @@ import type {
 import { counted } from '../src/text/counted';
 import { useAnswer } from './api';
 import { CallPicker, RecentCalls } from './call-picker';
-import { Answered, CopyButton, Field } from './parts';
+import { PageBar } from './page-bar';
+import { Answered, Card, CopyButton, Field, Notice } from './parts';
 import { type Written, bodyOf, commandOf, readPasted } from './request';
 import { RuleChart } from './rule-chart';
 import { addressOf, route } from './route';
@@ -31,13 +32,22 @@ export function ExplainPage() {
   const answer = useAnswer<Explanation>(isSent ? 'explanations' : undefined, undefined, init);
   return (
     <>
-      {problem !== undefined && <p class="notice bad">{problem}.</p>}
-      {isSent && (
-        <Answered answer={answer} show={(explanation) => <Verdict explanation={explanation} limit={written.limit} />} />
-      )}
-      {/* Filled in again when another request is in the address. */}
-      <RequestForm key={String(parameters)} written={written} />
-      {answer.value !== undefined && <Steps explanation={answer.value} written={written} />}
+      <PageBar title="Explain" text="What would be answered to a call, and why. Nothing is counted" />
+      <div class="grid">
+        {problem !== undefined && <Notice tone="red" title={`${problem}.`} />}
+        {isSent && (
+          <Answered
+            answer={answer}
+            show={(explanation) => <Verdict explanation={explanation} limit={written.limit} />}
+          />
+        )}
+        {/* Filled in again when another request is in the address. */}
+        <RequestForm key={String(parameters)} written={written} />
+        <div class="c8 grid top-aligned">
+          {answer.value !== undefined && <Steps explanation={answer.value} written={written} />}
+          {!isSent && problem === undefined && <p class="c12 empty">Choose or paste a request.</p>}
+        </div>
+      </div>
     </>
   );
 }
@@ -77,41 +87,37 @@ function RequestForm({ written }: { readonly written: Written }) {
   }
   const [first = '', ...others] = lines.split('\n');
   return (
-    <form onSubmit={submit}>
-      <div class="columns">
-        <div>
-          <CallPicker
-            domain={domain}
-            descriptor={first}
-            onPick={(picked, descriptor) => {
-              setDomain(picked);
-              setLines([descriptor, ...others].join('\n'));
-            }}
-          />
-          <label>
-            Descriptors, one per line: key=value,key2=value2, or JSON
-            <textarea rows={2} required value={lines} onInput={(event) => setLines(event.currentTarget.value)} />
-          </label>
-          <div class="fields">
-            <Field label="Hits" inputMode="numeric" size={6} placeholder="1" value={hits} onText={setHits} />
-            <Field label="What would pass with limit" inputMode="numeric" size={8} value={limit} onText={setLimit} />
-          </div>
-          <button>Explain</button>
+    <Card title="Request" columns={4}>
+      <form class="pad fields" onSubmit={submit}>
+        <label>
+          <span>Paste a request in JSON, a command of grpcurl, or a line of the decision log</span>
+          <textarea rows={2} value={pasted} onInput={(event) => paste(event.currentTarget.value)} />
+        </label>
+        <CallPicker
+          domain={domain}
+          descriptor={first}
+          onPick={(picked, descriptor) => {
+            setDomain(picked);
+            setLines([descriptor, ...others].join('\n'));
+          }}
+        />
+        <label>
+          <span>Descriptors, one per line: key=value,key2=value2, or JSON</span>
+          <textarea rows={2} required value={lines} onInput={(event) => setLines(event.currentTarget.value)} />
+        </label>
+        <div class="pair">
+          <Field label="Hits" inputMode="numeric" placeholder="1" value={hits} onText={setHits} />
+          <Field label="What would pass with limit" inputMode="numeric" value={limit} onText={setLimit} />
         </div>
-        <div>
-          <label>
-            Or paste a request in JSON, a command of grpcurl, or a line of the decision log
-            <textarea rows={3} value={pasted} onInput={(event) => paste(event.currentTarget.value)} />
-          </label>
-          <RecentCalls page="explain" />
-        </div>
-      </div>
-      {problem !== undefined && (
-        <p class="notice bad" role="alert">
-          {problem}.
-        </p>
-      )}
-    </form>
+        {problem !== undefined && (
+          <p class="state red" role="alert">
+            {problem}.
+          </p>
+        )}
+        <button class="main">Explain</button>
+      </form>
+      <RecentCalls />
+    </Card>
   );
 }
 
@@ -122,32 +128,28 @@ interface VerdictProps {
 
 /** What would be answered, and which limits are the reason. */
 function Verdict({ explanation: { answer, error, at, descriptors }, limit }: VerdictProps) {
-  const isGood = answer?.overallCode === 'OK';
+  const over = descriptors.filter(({ status }) => status?.code === 'OVER_LIMIT');
+  const tone = answer === null ? 'red' : answer.overallCode === 'OK' ? 'well' : 'over';
   return (
-    <section class={`notice ${isGood ? 'good' : 'bad'}`} role="status">
-      <h2>{answer === null ? 'No answer' : answer.overallCode}</h2>
+    <Notice tone={tone} title={answer === null ? 'No answer' : answer.overallCode}>
       <p>
         {answer === null ? `The call would fail: ${error?.message}` : answer.reason}. <Time iso={at} />
       </p>
-      {descriptors.map(
-        ({ entries, status, reason, counter }, index) =>
-          status?.code === 'OVER_LIMIT' && (
-            <p key={index}>
-              <Text text={textOf(entries)} />: <Text text={reason} />
-              {counter !== null && (
-                <>
-                  {' '}
-                  ({limitText(counter)}), until <Time iso={counter.resetAt} />
-                </>
-              )}
-            </p>
-          ),
-      )}
+      {over.map(({ entries, reason, counter }) => (
+        <p key={textOf(entries)}>
+          <Text text={textOf(entries)} />: <Text text={reason} />
+          {counter !== null && (
+            <>
+              {' '}
+              ({limitText(counter)}), until <Time iso={counter.resetAt} />
+            </>
+          )}
+        </p>
+      ))}
       {limit !== '' && (
         <p>With a limit of {count(Number(limit))} instead of each limit, for the counts of the present windows.</p>
       )}
-      <p class="hint">Nothing was counted.</p>
-    </section>
+    </Notice>
   );
 }
 
@@ -171,9 +173,11 @@ function Steps({ explanation: { domain, descriptors }, written }: StepsProps) {
           number={index + 1}
         />
       ))}
-      <h2>As a command</h2>
-      <pre tabIndex={0}>{commandOf(written)}</pre>
-      <CopyButton text={commandOf(written)} label="Copy the command" />
+      <Card title="As a command" columns={12} end={<CopyButton text={commandOf(written)} label="Copy the command" />}>
+        <pre class="foot" tabIndex={0}>
+          {commandOf(written)}
+        </pre>
+      </Card>
     </>
   );
 }
@@ -188,11 +192,8 @@ interface DescriptorProps {
 function Descriptor({ descriptor, query, number }: DescriptorProps) {
   const { entries, steps, outcome, rule, replacedBy, nearest, counter, otherCounters, status, reason } = descriptor;
   return (
-    <section>
-      <h2>
-        Descriptor {number}: <Text text={textOf(entries)} />
-      </h2>
-      <ol class="steps">
+    <Card title={`Descriptor ${number}`} columns={12} note={<Text text={textOf(entries)} />}>
+      <ol class="steps pad">
         <li>
           Domain <Text text={query.domain} />:{' '}
           {outcome === 'unknown domain' ? 'the rules do not have it' : 'the rules have it'}
@@ -238,21 +239,25 @@ function Descriptor({ descriptor, query, number }: DescriptorProps) {
             </li>
           </>
         ))}
-        <li class={status?.code === 'OVER_LIMIT' ? 'bad' : 'good'}>
+        <li class={`state ${status === null ? 'none' : status.code === 'OK' ? 'well' : 'over'}`}>
           {status?.code ?? 'No verdict'}: <Text text={reason} />
           {status !== null && counter !== null && `; ${count(status.limitRemaining)} left`}
         </li>
       </ol>
       {counter !== null && (
-        <p class="fields">
-          <a href={addressOf('counters', query)}>Counter</a>
-          <a href={addressOf('counters', { ...query, clear: 'ask' })}>Clear…</a>
+        <p class="actions foot">
+          <a class="button" href={addressOf('callers', query)}>
+            Counter
+          </a>
+          <a class="button" href={addressOf('callers', { ...query, clear: 'ask' })}>
+            Clear…
+          </a>
         </p>
       )}
       {rule !== null && counter !== null && (
         <RuleChart statisticsKey={rule.statisticsKey} limits={[counter, ...otherCounters]} />
       )}
-    </section>
+    </Card>
   );
 }
 
@@ -292,8 +297,8 @@ function Step({ step: { key, value, candidates, omitted, otherValues, keys } }: 
           </li>
         ))}
       </ul>
-      {omitted > 0 && <p class="hint">and {count(omitted)} more</p>}
-      {otherValues > 0 && <p class="hint">another value: {counted(otherValues, 'rule')} of the key</p>}
+      {omitted > 0 && <p class="quiet">and {count(omitted)} more</p>}
+      {otherValues > 0 && <p class="quiet">another value: {counted(otherValues, 'rule')} of the key</p>}
     </li>
   );
 }
@@ -305,7 +310,7 @@ function Reference({ rule: { statisticsKey, place } }: { readonly rule: RuleRefe
         <Text text={statisticsKey} />
       </a>
       {place !== null && (
-        <span class="hint">
+        <span class="quiet">
           {' '}
           (<Text text={placeText(place)} />)
         </span>

@@ -1,171 +1,176 @@
-import type { ComponentChildren } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
-import type { Fleet, FleetDifference, FleetInstance } from '../src/operators/live-answers';
+import type { Fleet, FleetInstance } from '../src/operators/live-answers';
 import { counted } from '../src/text/counted';
-import { useAnswer } from './api';
-import { CallerTable } from './callers';
-import { State, Todo } from './health-bar';
-import { Numbers, RuleRates } from './live';
-import { Answered, Table, TokenForm } from './parts';
+import { nameOf, scopeOf, toneOf, useFleet } from './fleet-answer';
+import { limitedShare } from './cards';
+import type { Tone } from './icons';
+import { live } from './live-events';
+import { Matrix, oddOnes, settingsText } from './matrix';
+import { PageBar } from './page-bar';
+import { Card, Named, Notice, Pill, Table, type TableRow } from './parts';
 import { addressOf } from './route';
-import { Short, Text, Time, measure } from './text';
+import { useStore } from './store';
+import { Text, duration, measure, percent, secondsOf, shortClock } from './text';
 
-/** Milliseconds between two looks. */
-const LOOK_INTERVAL = 5_000;
-
-/** All instances as one. */
+/** All instances: how each is, and which one is odd. */
 export function FleetPage() {
-  const [looks, setLooks] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || setLooks((before) => before + 1), LOOK_INTERVAL);
-    return () => clearInterval(timer);
-  }, []);
-  return <Answered answer={useAnswer<Fleet>('fleet', looks)} show={(fleet) => <All fleet={fleet} />} />;
-}
-
-function All({ fleet }: { readonly fleet: Fleet }) {
-  const { instances, pending, omitted, differences, omittedDifferences, rates, latency, rules, offenders } = fleet;
+  const { event } = useStore(live);
+  const fleet = useFleet();
+  if (fleet === undefined) {
+    const isOnly = event !== undefined && event.health.instances.known === 1;
+    return (
+      <>
+        <PageBar title="Fleet" text={isOnly ? '1 instance' : ''} />
+        <p class="empty">
+          {isOnly ? (
+            <>
+              This is the only instance that is known.{' '}
+              <a href={addressOf('help', { of: 'docs/operators-api.md#the-fleet' })}>OPERATOR_PEERS names the others</a>
+              .
+            </>
+          ) : (
+            'Asking the other instances…'
+          )}
+        </p>
+      </>
+    );
+  }
+  const { instances, pending, omitted, differences, omittedDifferences } = fleet;
+  const isCommon =
+    new Set(instances.map(({ health }) => health?.state)).size === 1 &&
+    instances[0]!.health?.state === event?.health.state;
   const away = instances.filter(({ problem }) => problem !== null).length;
   return (
     <>
-      <p class="hint">
-        {counted(instances.length, 'instance')}
-        {away > 0 && `, of which ${away} ${away === 1 ? 'does' : 'do'} not answer`}
-        {pending > 0 && `; ${pending} have not been asked yet`}
-        {omitted > 0 && `; ${omitted} more are not asked`}.
-        {instances.length === 1 && (
+      <PageBar
+        title="Fleet"
+        text={
           <>
-            {' '}
-            <a href={addressOf('help', { of: 'docs/operators-api.md#the-fleet' })}>OPERATOR_PEERS names the others</a>.
+            {counted(instances.length, 'instance')}
+            {away > 0 && `, of which ${away} ${away === 1 ? 'does' : 'do'} not answer`}
+            {pending > 0 && `; ${pending} have not been asked yet`}
+            {omitted > 0 && `; ${omitted} more are not asked`}
           </>
-        )}
-      </p>
-      <Differences differences={differences} omittedDifferences={omittedDifferences} />
-      <Numbers rates={rates} latency={latency} />
-      <Table
-        title="Instances"
-        columns={['Instance', 'State', 'Calls/s:', 'Over/s:!', '99 % within, ms:!', 'Rules!', 'Version!']}
-      >
-        {instances.map((instance, index) => (
-          <Instance key={instance.address ?? index} instance={instance} />
-        ))}
-      </Table>
-      <div class="columns">
-        <Table title="Rules with the most hits" columns={['Rule', 'Hits/s:', 'Over/s:']}>
-          {rules.hits.map((rule) => (
-            <tr key={rule.statisticsKey}>
-              <RuleRates rule={rule} />
-            </tr>
-          ))}
-        </Table>
-        {offenders === null ? (
-          <TokenForm why="The operator token is needed to see what callers have sent." />
-        ) : (
-          <CallerTable title="Callers that are limited most" offenders={offenders} />
+        }
+      />
+      <div class="grid">
+        <Odd fleet={fleet} />
+        <Card title="Instances" columns={12} note="what differs from most is marked ≠">
+          <Table
+            title="Instances"
+            columns={[
+              'Instance',
+              'State!',
+              'Calls/s:',
+              'Limited share:',
+              '99 %, ms:',
+              'Rules!',
+              'weir!',
+              'Runs since!',
+            ]}
+            rows={instances.map((instance) => rowOf(instance, isCommon))}
+          />
+        </Card>
+        {differences.length > 0 && (
+          <Matrix differences={differences} omitted={omittedDifferences} instances={instances} />
         )}
       </div>
     </>
   );
 }
 
-function Instance({ instance }: { readonly instance: FleetInstance }) {
-  const { address, name, version, startedAt, health, loaded, rates, latency, answeredAt, problem, note, differs } =
-    instance;
+/** The instances that are not as most are, in what, and what to do. */
+function Odd({ fleet: { instances, differences } }: { readonly fleet: Fleet }) {
+  const odd = oddOnes(instances);
+  const [first] = odd;
+  if (first === undefined) return <></>;
+  const [name] = nameOf(first);
+  const isOne = odd.length === 1;
+  const what = [
+    odd.some(({ differs }) => differs.includes('rules')) && 'other rules',
+    odd.some(({ differs }) => differs.includes('version')) && 'another version',
+    settingsText(differences),
+  ].filter((each) => each !== false && each !== '');
   return (
-    <tr>
-      <td class="text">
-        <Short text={name ?? address ?? 'this one'} />
-        <div class="hint">
-          {address === null ? 'this one' : name !== null && <Short text={address} />}
-          {startedAt !== null && (
-            <span class="wide">
-              , since <Time iso={startedAt} />
-            </span>
+    <Notice
+      tone="amber"
+      title={
+        <>
+          <Text text={isOne ? name : `${odd.length} of ${instances.length} instances`} /> {isOne ? 'has' : 'have'}{' '}
+          {what.join(' and ')}
+          {isOne && first.startedAt !== null && `, since it started at ${shortClock(secondsOf(first.startedAt))}`}
+        </>
+      }
+      actions={
+        <>
+          {isOne && (
+            <a class="button main" href={addressOf('live', { scope: scopeOf(first) })}>
+              Show it only
+            </a>
           )}
-        </div>
-      </td>
-      <td class="text">
-        {problem !== null ? (
-          <>
-            <State state="red" words="does not answer" />
-            <div class="hint">
-              <Short text={problem} />
-              {answeredAt !== null && (
-                <div>
-                  answered last <Time iso={answeredAt} />
-                </div>
-              )}
-            </div>
-          </>
-        ) : health === null ? (
-          <State state="unknown" words="not asked yet" />
-        ) : (
-          <>
-            <State state={health.state} />
-            {[health.store, health.rules, health.process]
-              .filter(({ state }) => state !== 'green')
-              .map(({ text, todo }) => (
-                <div key={text} class="hint">
-                  <Text text={text} />. <Todo todo={todo} />
-                </div>
-              ))}
-            {note !== null && (
-              <div class="hint">
-                <Short text={note} />
-              </div>
-            )}
-          </>
-        )}
-      </td>
-      <td class="number">{measure(rates?.calls)}</td>
-      <td class="number wide">{measure(rates?.over)}</td>
-      <td class="number wide">{rates !== null && latency === null ? 'no calls' : measure(latency?.p99)}</td>
-      <td class="text wide">
-        <Differing is={differs.includes('rules')}>
-          {loaded === null ? health && 'none' : <Short text={loaded.version} />}
-        </Differing>
-      </td>
-      <td class="text wide">
-        <Differing is={differs.includes('version')}>{version !== null && <Short text={version} />}</Differing>
-        {differs.includes('settings') && <div class="differs">other settings</div>}
-      </td>
-    </tr>
+        </>
+      }
+    >
+      <p>To do: wait for the end of a rollout, or make them equal.</p>
+    </Notice>
   );
 }
 
-/** What differs from most instances. */
-function Differing({ is, children }: { readonly is: boolean; readonly children: ComponentChildren }) {
-  return is ? <span class="differs">≠ {children}</span> : <>{children}</>;
-}
-
-const NAMES: Readonly<Record<FleetDifference['aspect'], string>> = {
-  rules: 'Rules',
-  version: 'Version of weir',
-  settings: 'Setting',
+const STATES: Readonly<Partial<Record<Tone, string>>> = {
+  well: 'well',
+  amber: 'impaired',
+  red: 'failing',
+  none: 'not known',
 };
 
-function Differences({ differences, omittedDifferences }: Pick<Fleet, 'differences' | 'omittedDifferences'>) {
-  const odd = differences.filter(({ isExpected }) => !isExpected);
-  if (odd.length === 0) return <></>;
+/** @param isCommon whether all instances are in the same state, of which the status on top says more */
+function rowOf(instance: FleetInstance, isCommon: boolean): TableRow {
+  const { version, startedAt, health, loaded, rates, latency, answeredAt, problem, note, differs } = instance;
+  const [name, address] = nameOf(instance);
+  const scope = scopeOf(instance);
+  const tone = toneOf(instance);
+  const isOdd = differs.length > 0;
+  const answered = answeredAt === null ? '' : `; answered last ${shortClock(secondsOf(answeredAt))}`;
+  const wrong = health === null || isCommon ? [] : [health.store, health.rules, health.process];
+  const texts =
+    problem === null ? wrong.flatMap(({ state, text }) => (state === 'green' ? [] : [text])) : [problem + answered];
+  const sub = [address, ...texts, note ?? '']
+    .filter((each) => each !== '')
+    .map((each) => (
+      <div key={each}>
+        <Text text={each} />
+      </div>
+    ));
+  const state =
+    problem !== null
+      ? 'does not answer'
+      : health === null
+        ? 'not asked yet'
+        : health.state === 'green' && isOdd
+          ? 'differs'
+          : STATES[tone]!;
+  const since = startedAt === null ? undefined : secondsOf(startedAt);
+  return {
+    key: scope,
+    kind: problem !== null ? 'odd red' : isOdd ? 'odd amber' : undefined,
+    cells: [
+      <Named tone={tone} name={name} href={addressOf('live', { scope })} sub={sub} />,
+      <Pill tone={tone} text={state} />,
+      measure(rates?.calls),
+      percent(limitedShare(rates)),
+      rates !== null && latency === null ? 'no calls' : measure(latency?.p99),
+      <Differing is={differs.includes('rules')} text={loaded?.version ?? (health === null ? '' : 'none')} />,
+      <Differing is={differs.includes('version')} text={version ?? ''} />,
+      since !== undefined && `${shortClock(since)}, ${duration(Date.now() / 1000 - since)}`,
+    ],
+  };
+}
+
+/** What may differ from most instances. */
+function Differing({ is, text }: { readonly is: boolean; readonly text: string }) {
   return (
-    <section class="notice bad" role="alert">
-      <h2>Instances differ</h2>
-      <dl>
-        {odd.map(({ aspect, name, isHidden, values }) => (
-          <div key={`${aspect} ${name}`}>
-            <dt>
-              {NAMES[aspect]} {name}
-            </dt>
-            {values.map(({ value, instances }) => (
-              <dd key={value}>
-                <Text text={value ?? (isHidden ? 'shown with the operator token' : 'not set')} />:{' '}
-                <Text text={instances.join(', ')} />
-              </dd>
-            ))}
-          </div>
-        ))}
-      </dl>
-      {omittedDifferences > 0 && <p>{counted(omittedDifferences, 'other setting')} differ.</p>}
-    </section>
+    <span class={is ? 'mono unequal' : 'mono'}>
+      {is && '≠ '}
+      <Text text={text.length > 40 ? `${text.slice(0, 12)}…` : text} />
+    </span>
   );
 }

@@ -21,9 +21,10 @@ export function HelpPage() {
       .catch((error: Error) => setPage({ error: new ApiError(error.message, 0) }));
   }, [path]);
   if (page.error !== undefined) return <Failure error={page.error} />;
-  if (page.text === undefined) return <p class="hint">Loading…</p>;
+  if (page.text === undefined) return <p class="empty">Loading…</p>;
   return (
-    <article class="help">
+    <article class="card prose">
+      <h1>What to do</h1>
       {blocksOf(sectionOf(page.text, anchor)).map((block, index) => (
         <Block key={index} block={block} path={path} />
       ))}

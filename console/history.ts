@@ -1,12 +1,5 @@
-import { useEffect } from 'preact/hooks';
 import type { History, HistoryMark } from '../src/operators/live-answers';
-import { type Answer, type ApiError, call } from './api';
-import { Store, useStore } from './store';
-
-/**
- * What the service has recorded of the last hour. What a page has read stays, also when the service is started again.
- */
-const recorded = new Store<Answer<History>>({});
+import { Poll, call } from './api';
 
 /** Seconds that are shown, and between two requests while nothing has been answered. */
 const [SHOWN, RETRY] = [3_600, 10];
@@ -15,41 +8,34 @@ const MOST_MARKS = 200;
 
 /** Outages of several servers may begin at the same time. */
 export function keyOfMark(mark: HistoryMark): string {
-  return `${mark.at} ${mark.kind} ${mark.kind === 'store' ? `${mark.store} ${mark.server}` : ''}`;
+  return `${mark.instance} ${mark.at} ${mark.kind} ${mark.kind === 'store' ? `${mark.store} ${mark.server}` : ''}`;
 }
 
-let users = 0;
-let timer: ReturnType<typeof setTimeout> | undefined;
-
-/** The history of the service, which is read while a component shows it. */
-export function useHistory(): Answer<History> {
-  useEffect(() => {
-    users += 1;
-    if (users === 1) void read();
-    return () => {
-      users -= 1;
-      if (users === 0) clearTimeout(timer);
-    };
-  }, []);
-  return useStore(recorded);
+/** What was recorded of the last hour. What was read stays, also when the service is started again. */
+function pollOf(instance: string): Poll<History> {
+  return new Poll<History>(
+    async (last) => {
+      const query = new URLSearchParams();
+      const newest = last?.times.at(-1);
+      if (newest !== undefined) query.set('since', String(newest));
+      if (instance !== '') query.set('instance', instance);
+      const next = await call<History>(`history?${String(query)}`);
+      return last === undefined ? next : joined(last, next);
+    },
+    (last) => (last?.interval ?? RETRY) * 1000,
+  );
 }
 
-async function read(): Promise<void> {
-  clearTimeout(timer);
-  const { value } = recorded.value;
-  if (!document.hidden) {
-    try {
-      const newest = value?.times.at(-1);
-      const next = await call<History>(`history${newest === undefined ? '' : `?since=${newest}`}`);
-      recorded.set({ value: value === undefined ? next : joined(value, next) });
-    } catch (error) {
-      recorded.set({ ...recorded.value, error: error as ApiError });
-    }
-  }
-  if (users > 0) timer = setTimeout(() => void read(), (recorded.value.value?.interval ?? RETRY) * 1000);
+const polls = new Map<string, Poll<History>>();
+
+/** @param instance the id of one; empty: all instances as one */
+export function recordedOf(instance = ''): Poll<History> {
+  const poll = polls.get(instance) ?? pollOf(instance);
+  polls.set(instance, poll);
+  return poll;
 }
 
-type Series = History['latency']['p50'];
+export type Series = History['latency']['p50'];
 
 /** What was read before, and what is later; of the last hour. */
 export function joined(old: History, next: History): History {

@@ -1,290 +1,243 @@
-import { useMemo } from 'preact/hooks';
-import type { History, HistoryMark, LiveEvent, LiveRule } from '../src/operators/live-answers';
-import { Chart, type ChartLine, MARKS, MOST_LINES } from './chart';
+import { useState } from 'preact/hooks';
+import type { Fleet, History, LiveEvent, LiveRates } from '../src/operators/live-answers';
+import { Log, OutageTable } from './activity';
 import { CallerTable } from './callers';
-import { keyOfMark, useHistory } from './history';
+import { NumberCards, figuresOf, limitedShare } from './cards';
+import { useHappenings } from './changes';
+import { Chart } from './chart';
+import { Sparkline } from './sparkline';
+import { type Scope, nameOf, scopeOf, toneOf, useHistory, useScope } from './fleet-answer';
+import type { Happening } from './happenings';
+import { TONES } from './icons';
 import { live } from './live-events';
-import { Failure, Sparkline, Table, TokenForm } from './parts';
+import { PageBar } from './page-bar';
+import { Card, Failure, Named, Share, Table, TokenForm } from './parts';
 import { addressOf } from './route';
 import { useStore } from './store';
-import { Short, Text, Time, clock, count, measure } from './text';
+import { clock, duration, measure, percent, secondsOf, shareOf, zone } from './text';
+
+const EMPTY: History = {
+  ...{ interval: 10, times: [], marks: [], rules: [], instances: [] },
+  rates: { within: [], near: [], over: [], shadow: [], calls: [], invalid: [], storeErrors: [], noMatch: [] },
+  latency: { p50: [], p99: [] },
+  store: { requests: [], errors: [], latency: [] },
+};
+
+/** Happenings that have room next to the chart. */
+const MOST_HAPPENINGS = 5;
 
 export function LivePage() {
   const { event } = useStore(live);
-  const { value: history, error } = useHistory();
-  if (event === undefined) return <p class="hint">Waiting for the first event…</p>;
+  const { value: history = EMPTY, error } = useHistory();
+  const scope = useScope();
+  const [chosen, setChosen] = useState<number>();
+  const happenings = useHappenings();
+  if (event === undefined) return <p class="empty">Waiting for the first event…</p>;
+  const { rates, latency, fleet } = scope;
+  const figures = figuresOf(rates, latency, history);
+  const isFailing = (rates?.storeErrors ?? 0) > 0;
+  // When calls fail, they are what the chart is about.
+  const index = chosen ?? (isFailing ? 2 : 1);
+  const figure = figures[index]!;
   return (
     <>
-      <Loaded event={event} />
-      <Numbers rates={event.rates} latency={event.latency} />
-      <section>
-        <h2>The last hour</h2>
+      <PageBar
+        title="Live"
+        hasRange
+        text={
+          <>
+            {scope.text}
+            <span class="faint wide">
+              {' · '}
+              {clock(secondsOf(event.at))} {zone}
+            </span>
+          </>
+        }
+      />
+      <div class="grid">
         {error !== undefined && <Failure error={error} />}
-        {history !== undefined && <Charts history={history} />}
-      </section>
-      <div class="columns">
-        <Rules title="Rules with the most hits" rules={event.rules.hits} value="hits" history={history} />
-        <Rules title="Rules with the most denials" rules={event.rules.denials} value="over" history={history} />
-        {event.offenders === null ? (
-          <section>
-            <h2>Callers that are limited most</h2>
-            <TokenForm why="The operator token is needed to see what callers have sent." />
-          </section>
-        ) : (
-          <CallerTable title="Callers that are limited most" offenders={event.offenders} />
+        <NumberCards figures={figures} history={history} chosen={index} onChoose={setChosen} />
+        <Card title={figure.title} columns={8} kind="fill" end={<ChartNote rates={rates} />}>
+          <Chart label={figure.title} history={history} lines={figure.lines} format={figure.format} />
+        </Card>
+        <Card
+          title="What changed"
+          columns={4}
+          kind="fill changed"
+          end={<a href={addressOf('activity')}>All activity</a>}
+        >
+          <Log happenings={happenings.slice(0, MOST_HAPPENINGS)} />
+          {isFailing && <NoChange happenings={happenings} />}
+        </Card>
+        {(isFailing || event.health.store.state === 'red') && (
+          <>
+            <StoreServers store={event.health.store} />
+            <OutageTable marks={history.marks} />
+          </>
         )}
-        <Checks checks={event.checks} />
+        <LimitedCallers event={event} scope={scope} />
+        {fleet !== undefined && scope.instance === undefined ? (
+          <Instances fleet={fleet} />
+        ) : (
+          <LimitingRules rules={event.rules} history={history} />
+        )}
         {event.workers.length > 0 && <Workers workers={event.workers} />}
       </div>
     </>
   );
 }
 
-function Loaded({ event: { loaded, rejected } }: { readonly event: LiveEvent }) {
-  return (
-    <p class="hint">
-      {loaded === null ? (
-        'No rules are loaded yet.'
-      ) : (
-        <>
-          {count(loaded.rules)} rules from <Text text={loaded.source} />, loaded <Time iso={loaded.at} />.{' '}
-          <a href={addressOf('rules', { view: 'changes' })}>What has changed</a>
-        </>
-      )}
-      {rejected !== null && (
-        <>
-          {' '}
-          Last rejection: <Time iso={rejected.at} />.
-        </>
-      )}
-    </p>
-  );
+function ChartNote({ rates }: { readonly rates: LiveRates | null | undefined }) {
+  const notes = [
+    ['near a limit', rates?.near],
+    ['shadow mode', rates?.shadow],
+  ] as const;
+  const shown = notes.filter(([, value]) => value !== undefined && value > 0);
+  return <>{shown.map(([name, value]) => `${name} ${measure(value)}/s`).join(' · ')}</>;
 }
 
-type NumbersProps = Pick<LiveEvent, 'rates'> & { readonly latency: Partial<NonNullable<LiveEvent['latency']>> | null };
-
-/** What is counted at present. */
-export function Numbers({ rates, latency }: NumbersProps) {
-  const tiles: readonly (readonly [title: string, unit: string, value: number | undefined])[] = [
-    ['Hits within their limits', '/s', rates?.within],
-    ['Of these near the limit', '/s', rates?.near],
-    ['Hits over their limits', '/s', rates?.over],
-    ['Hits over, allowed by shadow mode', '/s', rates?.shadow],
-    ['gRPC calls', '/s', rates?.calls],
-    ['Calls no rule matches', '/s', rates?.noMatch],
-    ['Invalid calls', '/s', rates?.invalid],
-    ['Calls the store failed', '/s', rates?.storeErrors],
-    ['Half of the calls within', 'ms', latency?.p50],
-    ['99 % of the calls within', 'ms', latency?.p99],
-  ];
-  return (
-    <dl class="tiles">
-      {tiles.map(([title, unit, value]) => (
-        <div class="tile" key={title}>
-          <dt>{title}</dt>
-          <dd>
-            {value === undefined ? (
-              // The first rates need two looks at the counters.
-              <span class="hint">{unit === 'ms' && rates !== null ? 'no calls' : 'measuring…'}</span>
-            ) : (
-              <>
-                <b>{measure(value)}</b> {unit}
-              </>
-            )}
-          </dd>
-        </div>
-      ))}
-    </dl>
+/** Whether rules have changed before the last outage is the first thing to know of it. */
+function NoChange({ happenings }: { readonly happenings: readonly Happening[] }) {
+  const down = happenings.findLast(
+    ({ shape, at }) => shape === 'down' && !happenings.some((back) => back.shape === 'back' && back.at > at),
   );
-}
-
-function Charts({ history }: { readonly history: History }) {
-  const charts = useMemo(() => chartsOf(history), [history]);
-  if (history.times.length === 0) {
-    return <p class="hint">The first numbers are there {history.interval} seconds after the start.</p>;
+  if (
+    down === undefined ||
+    happenings.some(({ shape, at }) => shape === 'load' && at < down.at && at > down.at - 900)
+  ) {
+    return <></>;
   }
-  return (
-    <>
-      <div class="charts">
-        {charts.map(
-          ([title, unit, lines]) =>
-            lines.length > 0 && <Chart key={title} title={title} unit={unit} history={history} lines={lines} />,
-        )}
-        <Marks marks={history.marks} />
-      </div>
-      {history.rules.length > 0 && <BusiestRules rules={history.rules} />}
-    </>
-  );
+  return <p class="foot">No change of the rules in the 15 min before the outage.</p>;
 }
 
-type ChartOfLines = readonly [title: string, unit: string, lines: readonly ChartLine[]];
-
-function chartsOf({ rates, latency, store, rules }: History): readonly ChartOfLines[] {
-  return [
-    [
-      'Hits',
-      'per second',
-      [
-        { name: 'within', values: rates.within },
-        { name: 'over', values: rates.over },
-        { name: 'near', values: rates.near },
-        { name: 'over, in shadow mode', values: rates.shadow },
-      ],
-    ],
-    [
-      'gRPC calls',
-      'per second',
-      [
-        { name: 'all', values: rates.calls },
-        { name: 'the store failed', values: rates.storeErrors },
-        { name: 'no rule matches', values: rates.noMatch },
-        { name: 'invalid', values: rates.invalid },
-      ],
-    ],
-    [
-      'Latency',
-      'ms',
-      [
-        { name: 'half of the calls', values: latency.p50 },
-        { name: '99 % of the calls', values: latency.p99 },
-        { name: 'store, mean', values: store.latency },
-      ],
-    ],
-    [
-      'Requests to the store',
-      'per second',
-      [
-        { name: 'all', values: store.requests },
-        { name: 'failed', values: store.errors },
-      ],
-    ],
-    [
-      'Busiest rules',
-      'hits per second',
-      // In the order of their names, so that each keeps its colour while others become busier.
-      rules
-        .slice(0, MOST_LINES)
-        .map(({ statisticsKey, hits }) => ({ name: statisticsKey, values: hits }))
-        .sort((one, other) => (one.name < other.name ? -1 : 1)),
-    ],
-  ];
-}
-
-function BusiestRules({ rules }: Pick<History, 'rules'>) {
-  return (
-    <details>
-      <summary>The {count(rules.length)} busiest rules of the last hour</summary>
-      <Table title="Busiest rules" columns={['Rule', 'Hits/s at last:', 'Over/s at last:', 'Hits in the last hour!']}>
-        {rules.map(({ statisticsKey: key, hits, over }) => (
-          <tr key={key}>
-            <td class="text">
-              <Short text={key} href={addressOf('rules', { rule: key })} />
-            </td>
-            <td class="number">{measure(hits.at(-1))}</td>
-            <td class="number">{measure(over.at(-1))}</td>
-            <td class="wide">
-              <Sparkline values={hits} />
-            </td>
-          </tr>
-        ))}
-      </Table>
-    </details>
-  );
-}
-
-/** The cells of a rule: its name, and its rates. */
-export function RuleRates({ rule: { statisticsKey, hits, over } }: { readonly rule: LiveRule }) {
-  return (
-    <>
-      <td class="text">
-        <Short text={statisticsKey} href={addressOf('rules', { rule: statisticsKey })} />
-      </td>
-      <td class="number">{measure(hits)}</td>
-      <td class="number">{measure(over)}</td>
-    </>
-  );
-}
-
-interface RulesProps {
-  readonly title: string;
-  readonly rules: readonly LiveRule[];
-  readonly value: 'hits' | 'over';
-  readonly history: History | undefined;
-}
-
-function Rules({ title, rules, value, history }: RulesProps) {
-  if (rules.length === 0) {
+function LimitedCallers({ event, scope: { fleet, instance } }: { readonly event: LiveEvent; readonly scope: Scope }) {
+  const offenders = fleet !== undefined && instance === undefined ? fleet.offenders : event.offenders;
+  const isOther = fleet !== undefined && instance !== undefined && instance.address !== null;
+  if (offenders === null) {
     return (
-      <section>
-        <h2>{title}</h2>
-        <p class="hint">None in the last seconds.</p>
-      </section>
+      <Card title="Limited callers" columns={8}>
+        <TokenForm why="The operator token is needed to see what callers have sent." />
+      </Card>
     );
   }
   return (
-    <Table title={title} columns={['Rule', 'Hits/s:', 'Over/s:', 'Last hour!']}>
-      {rules.map((rule) => (
-        <tr key={rule.statisticsKey}>
-          <RuleRates rule={rule} />
-          <td class="wide">
-            <Sparkline
-              values={history?.rules.find(({ statisticsKey }) => statisticsKey === rule.statisticsKey)?.[value] ?? []}
-            />
-          </td>
-        </tr>
-      ))}
-    </Table>
+    <Card
+      title="Limited callers"
+      columns={8}
+      note={isOther ? 'of the instance that answers' : 'lately'}
+      end={<a href={addressOf('callers')}>All callers</a>}
+    >
+      <CallerTable offenders={offenders.slice(0, 8)} />
+    </Card>
   );
 }
 
-function Marks({ marks }: { readonly marks: readonly HistoryMark[] }) {
+function Instances({ fleet }: { readonly fleet: Fleet }) {
   return (
-    <Table title="What has happened" columns={['When', 'What']}>
-      {marks
-        .toReversed()
-        .slice(0, 20)
-        .map((mark) => (
-          <tr key={keyOfMark(mark)}>
-            <td class="number">
-              {MARKS[mark.kind]} <time dateTime={new Date(mark.at * 1000).toISOString()}>{clock(mark.at)}</time>
-            </td>
-            <td class="text">
-              <Short text={mark.text} />
-            </td>
-          </tr>
-        ))}
-    </Table>
+    <Card title="Instances" columns={4} kind="changed" end={<a href={addressOf('fleet')}>Compare</a>}>
+      <Table
+        title="Instances"
+        columns={['Instance', 'Calls/s:', 'Limited:', '99 %, ms:']}
+        rows={fleet.instances.map((instance) => {
+          const { problem, rates, latency } = instance;
+          const [name, address] = nameOf(instance);
+          const scope = scopeOf(instance);
+          const sub = problem === null ? address : 'does not answer';
+          return {
+            key: scope,
+            cells: [
+              <Named tone={toneOf(instance)} name={name} href={addressOf('live', { scope })} sub={sub} />,
+              measure(rates?.calls),
+              percent(limitedShare(rates)),
+              measure(latency?.p99),
+            ],
+          };
+        })}
+      />
+    </Card>
   );
 }
 
-function Checks({ checks }: Pick<LiveEvent, 'checks'>) {
+function LimitingRules({ rules, history }: { readonly rules: LiveEvent['rules']; readonly history: History }) {
+  const shown = [...new Map([...rules.denials, ...rules.hits].map((rule) => [rule.statisticsKey, rule])).values()];
   return (
-    <Table title="Checks" columns={['Check', 'State']}>
-      {checks.map(({ name, failure, note }) => (
-        <tr key={name}>
-          <td>{name}</td>
-          <td class={failure !== null ? 'bad' : note !== null ? 'impaired' : 'good'}>{failure ?? note ?? 'passes'}</td>
-        </tr>
-      ))}
-    </Table>
+    <Card title="Busiest rules" columns={4} kind="changed" end={<a href={addressOf('rules')}>All rules</a>}>
+      {shown.length === 0 ? (
+        <p class="empty">None in the last seconds.</p>
+      ) : (
+        <Table
+          title="Busiest rules"
+          columns={['Rule', 'Hits/s:', 'Limited:', 'Trend!']}
+          rows={shown.slice(0, 6).map(({ statisticsKey: key, hits, over }) => ({
+            key,
+            cells: [
+              <Named name={key} href={addressOf('rules', { rule: key })} />,
+              measure(hits),
+              <Share share={shareOf(over, hits)} />,
+              <Sparkline
+                history={history}
+                values={history.rules.find(({ statisticsKey }) => statisticsKey === key)?.hits ?? []}
+                tone={over > 0 ? 'over' : 'pass'}
+              />,
+            ],
+          }))}
+        />
+      )}
+    </Card>
+  );
+}
+
+/** In an outage: which servers, since when, and what callers get. */
+function StoreServers({ store: { servers, policy } }: { readonly store: LiveEvent['health']['store'] }) {
+  const answers: Readonly<Record<string, string>> = {
+    error: 'Calls get an error, and the proxy decides whether they pass',
+    allow: 'Calls pass: limits do not apply',
+    deny: 'Calls are over their limits',
+    local: 'Each instance counts by itself',
+  };
+  const note =
+    policy === null
+      ? 'counters count as 0: limits do not apply'
+      : `policy ${policy}: ${answers[policy]!.toLowerCase()}`;
+  return (
+    <Card title="Servers of the store" columns={8} note={`${note}, unless a rule has its own policy`}>
+      <Table
+        title="Servers of the store"
+        columns={['Server', 'Requests/s:', 'Failed/s:', 'Mean, ms:']}
+        rows={servers.map(({ server, store: name, state, text, requests, errors, latency }) => ({
+          key: `${name} ${server}`,
+          cells: [
+            <Named tone={TONES[state]} name={name === '' ? server : `${server} (${name})`} sub={text} />,
+            measure(requests),
+            measure(errors),
+            measure(latency),
+          ],
+        }))}
+      />
+    </Card>
   );
 }
 
 function Workers({ workers }: Pick<LiveEvent, 'workers'>) {
   return (
-    <Table title="Workers" columns={['Worker:', 'State', 'Connections:', 'Process:!', 'Up, s:', 'Restarts:']}>
-      {workers.map(({ worker, pid, isServing, isResponsive, connections, uptimeSeconds, restarts }) => (
-        <tr key={worker}>
-          <td class="number">{worker}</td>
-          <td class={isServing && isResponsive ? 'good' : 'bad'}>
-            {!isServing ? 'starting' : isResponsive ? 'serving' : 'not answering'}
-          </td>
-          <td class="number">{count(connections)}</td>
-          <td class="number wide">{pid}</td>
-          <td class="number">{count(uptimeSeconds)}</td>
-          <td class="number">{count(restarts)}</td>
-        </tr>
-      ))}
-    </Table>
+    <Card title="Workers" columns={8} note="of this instance">
+      <Table
+        title="Workers"
+        columns={['Worker', 'Connections:', 'Up:!', 'Restarts:']}
+        rows={workers.map(({ worker, isServing, isResponsive, connections, uptimeSeconds, restarts }) => {
+          const sub = !isServing ? 'starting' : isResponsive ? 'serving' : 'not answering';
+          const tone = isServing && isResponsive ? 'well' : 'red';
+          return {
+            key: worker,
+            cells: [
+              <Named tone={tone} name={String(worker)} sub={sub} />,
+              measure(connections),
+              duration(uptimeSeconds),
+              measure(restarts),
+            ],
+          };
+        })}
+      />
+    </Card>
   );
 }

@@ -1,39 +1,34 @@
 import { type FunctionComponent, render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { ActivityPage } from './activity';
 import { token } from './api';
 import { CallersPage } from './callers';
-import { CountersPage } from './counters';
+import { Hatch } from './plot';
 import { ExplainPage } from './explain';
 import { FleetPage } from './fleet';
-import { HealthBar } from './health-bar';
 import { HelpPage } from './help';
-import { type Live, live, watch } from './live-events';
+import { KeysDialog, useKeys } from './keys';
+import { live, watch } from './live-events';
 import { LivePage } from './live';
-import { TokenForm } from './parts';
+import { PageBar } from './page-bar';
+import { Notice, TokenForm } from './parts';
 import { addressOf, followRoute, route } from './route';
 import { RulesPage } from './rules';
 import { SettingsPage } from './settings';
+import { StatusBar } from './status';
 import { useStore } from './store';
+import { TopBar } from './top-bar';
 
 const PAGES: Readonly<Record<string, readonly [title: string, page: FunctionComponent]>> = {
   live: ['Live', LivePage],
   callers: ['Callers', CallersPage],
   rules: ['Rules', RulesPage],
-  explain: ['Explain', ExplainPage],
-  counters: ['Counters', CountersPage],
   fleet: ['Fleet', FleetPage],
+  explain: ['Explain', ExplainPage],
+  activity: ['Activity', ActivityPage],
   settings: ['Settings', SettingsPage],
-};
-
-/** Not in the navigation: links lead to it. */
-const HELP = ['What to do', HelpPage] as const;
-
-const STATES: Readonly<Record<Live['state'], string>> = {
-  connecting: 'Connecting',
-  live: 'Connected',
-  lost: 'Connection lost',
-  refused: 'Token refused',
-  stopping: 'Stopping',
+  // Links lead to it.
+  help: ['What to do', HelpPage],
 };
 
 function Console() {
@@ -41,52 +36,44 @@ function Console() {
   const { state, reason } = useStore(live);
   const hasToken = useStore(token) !== '';
   const [isAsking, setAsking] = useState(false);
-  const [title, Page] = PAGES[page] ?? (page === 'help' ? HELP : ['Not found', NotFound]);
+  const [hasKeys, setKeys] = useState(false);
+  const [title, Page] = PAGES[page] ?? ['Not found', NotFound];
   useEffect(() => {
     document.title = `${title} · weir`;
   }, [title]);
   useEffect(() => setAsking(false), [hasToken]);
+  useKeys(() => setKeys(true));
+  const isOld = state === 'lost' || state === 'stopping';
   return (
     <>
-      <header>
-        <a class="brand" href="../">
-          weir
-        </a>
-        <nav aria-label="Pages">
-          {Object.entries(PAGES).map(([name, [label]]) => (
-            <a key={name} href={addressOf(name)} aria-current={name === page ? 'page' : undefined}>
-              {label}
-            </a>
-          ))}
-        </nav>
-        <small class="connection" role="status" title={reason}>
-          {STATES[state]}
-        </small>
-        <button type="button" onClick={() => (hasToken ? token.set('') : setAsking(!isAsking))}>
-          {hasToken ? 'Forget the token' : 'Enter a token'}
-        </button>
-      </header>
-      <HealthBar />
-      <main>
-        <h1>{title}</h1>
-        {isAsking && <TokenForm why="The token permits changes, and to see what callers have sent." />}
-        {state === 'refused' && <TokenForm why="The token is wrong." />}
-        {(state === 'lost' || state === 'stopping') && (
-          <p class="notice bad" role="alert">
-            The numbers are old: {reason}. Connecting again…
-          </p>
+      <TopBar page={page} onToken={() => (hasToken ? token.set('') : setAsking(!isAsking))} />
+      <StatusBar />
+      <main tabIndex={-1} class={isOld ? 'old' : ''}>
+        {isAsking && <TokenForm isAsked why="The token permits changes, and to see what callers have sent." />}
+        {state === 'refused' && <TokenForm isAsked why="The token is wrong." />}
+        {isOld && (
+          <Notice tone="none" title={`The numbers are old: ${reason}.`}>
+            Connecting again…
+          </Notice>
         )}
         <Page />
       </main>
+      {hasKeys && <KeysDialog onClose={() => setKeys(false)} />}
+      <Hatch />
     </>
   );
 }
 
 function NotFound() {
   return (
-    <p>
-      There is no such page. <a href={addressOf('live')}>Live</a> is the first one.
-    </p>
+    <PageBar
+      title="Not found"
+      text={
+        <>
+          There is no such page. <a href={addressOf('live')}>Live</a> is the first one.
+        </>
+      }
+    />
   );
 }
 

@@ -1,176 +1,230 @@
-import type { ComponentChildren, JSX, VNode } from 'preact';
+import { type ComponentChildren, Fragment, type JSX, type VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { excerpt } from '../src/text/excerpt';
 import { type Answer, type ApiError, token } from './api';
+import { Icon, type Tone } from './icons';
+import { Text, percent } from './text';
 
-/** A line of the last values, of which some may be missing. The numbers next to it say the same. */
-export function Sparkline({ values }: { readonly values: readonly (number | null)[] }) {
-  const [width, height] = [360, 24];
-  const most = Math.max(1e-9, ...values.map((value) => value ?? 0));
-  let path = '';
-  let isDrawing = false;
-  values.forEach((value, index) => {
-    if (value !== null) {
-      const x = width - (values.length - 1 - index);
-      path += `${isDrawing ? 'L' : 'M'}${x} ${(height - 1 - (value / most) * (height - 2)).toFixed(1)}`;
-    }
-    isDrawing = value !== null;
-  });
-  return (
-    <svg class="sparkline" viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
-      <path d={path} />
-    </svg>
-  );
+export interface TableRow {
+  readonly key: string | number;
+  /** One for each column; a text of callers or files is never more than text. */
+  readonly cells: readonly ComponentChildren[];
+  readonly kind?: string | undefined;
 }
 
 interface TableProps {
   readonly title: string;
-  /** What is above the table instead of its title. */
-  readonly heading?: VNode;
   /** Titles: a column of numbers ends with a colon, one that narrow windows hide with an exclamation mark. */
   readonly columns: readonly string[];
+  readonly rows: readonly TableRow[];
+  /** How the rows are arranged in narrow windows: `stack` in two lines each. */
+  readonly kind?: string;
+}
+
+/** A table, which scrolls by itself where it is wider than its place. The first cell of a row is its title. */
+export function Table({ title, columns, rows, kind = '' }: TableProps) {
+  const kinds = columns.map(
+    (column) => `${column.includes(':') ? 'number' : ''} ${column.endsWith('!') ? 'wide' : ''}`,
+  );
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={`${title}, table`}>
+      <table class={kind}>
+        <thead>
+          <tr>
+            {columns.map((column, index) => (
+              <th key={column} scope="col" class={kinds[index]}>
+                {column.replaceAll(/[:!]/g, '')}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ key, cells: [first, ...others], kind: kindOfRow }) => (
+            <tr key={key} class={kindOfRow}>
+              <th scope="row">{shown(first)}</th>
+              {others.map((cell, index) => (
+                <td key={index} class={kinds[index + 1]}>
+                  {shown(cell)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function shown(content: ComponentChildren): ComponentChildren {
+  return typeof content === 'string' ? <Text text={content} /> : content;
+}
+
+/** Names with their values; those without a value are left out. */
+export function Facts({ facts }: { readonly facts: readonly (readonly [name: string, value: ComponentChildren])[] }) {
+  return (
+    <dl class="facts">
+      {facts.map(
+        ([name, value], index) =>
+          value !== undefined &&
+          value !== '' && (
+            <Fragment key={index}>
+              <dt>{name}</dt>
+              <dd>{shown(value)}</dd>
+            </Fragment>
+          ),
+      )}
+    </dl>
+  );
+}
+
+/** What something is called, in a second line what it is. */
+export function Named({ tone, name, href, sub, isRow = false }: NamedProps) {
+  const content = (
+    <>
+      {tone !== undefined && <Icon name={tone} />}
+      <b>
+        <Text text={name} />
+      </b>
+    </>
+  );
+  return (
+    <>
+      {href === undefined ? (
+        <span class={`host ${tone}`}>{content}</span>
+      ) : (
+        <a class={`host ${tone ?? 'who'}`} href={href} data-row={isRow ? '' : undefined}>
+          {content}
+        </a>
+      )}
+      {sub !== undefined && <div class="sub">{shown(sub)}</div>}
+    </>
+  );
+}
+
+interface NamedProps {
+  readonly tone?: Tone;
+  readonly name: string;
+  readonly href?: string;
+  readonly sub?: ComponentChildren;
+  /** Whether `j` and `k` choose it. */
+  readonly isRow?: boolean;
+}
+
+interface CardProps {
+  readonly title: string;
+  /** Columns of twelve. */
+  readonly columns: 3 | 4 | 8 | 9 | 12;
+  /** Next to the title, and at the end of its line. */
+  readonly note?: ComponentChildren;
+  readonly end?: ComponentChildren;
+  readonly kind?: string;
   readonly children: ComponentChildren;
 }
 
-/** A table that scrolls by itself when the page is narrow. */
-export function Table({ title, heading = <h2>{title}</h2>, columns, children }: TableProps) {
+/** A part of a page. */
+export function Card({ title, columns, note, end, kind = '', children }: CardProps) {
   return (
-    <section>
-      {heading}
-      <div class="scroll" tabIndex={0} role="region" aria-label={title}>
-        <table>
-          <thead>
-            <tr>
-              {columns.map((column) => (
-                <th
-                  key={column}
-                  scope="col"
-                  class={`${column.includes(':') ? 'number' : ''} ${column.endsWith('!') ? 'wide' : ''}`}
-                >
-                  {column.replaceAll(/[:!]/g, '')}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>{children}</tbody>
-        </table>
+    <section class={`card c${columns} ${kind}`} aria-label={title}>
+      <div class="head">
+        <h2>{title}</h2>
+        {note !== undefined && <span class="small quiet">{note}</span>}
+        {end !== undefined && <span class="small quiet end-of-line">{end}</span>}
       </div>
+      {children}
     </section>
   );
 }
 
-/** Drawn in 16 pixels. */
-const ICONS = {
-  explain: 'M8 1.5a6.5 6.5 0 1 0 0 13a6.5 6.5 0 0 0 0-13M6 6.2a2 2 0 1 1 2.9 1.8c-.6.3-.9.7-.9 1.3M8 11.3v.4',
-  counter: 'M2 14V9h3v5zM6.5 14V5h3v9zM11 14V2h3v12z',
-  clear: 'M3 4h10M6.5 4V2h3v2M4.5 4l.6 10h5.8l.6-10M6.8 6.5v5M9.2 6.5v5',
-} as const;
-
-interface IconProps {
-  readonly icon: keyof typeof ICONS;
-  /** What the link leads to: its name, also when it is pointed at. */
-  readonly label: string;
-  readonly href: string;
-}
-
-/** A link as an icon. */
-export function Icon({ icon, label, href }: IconProps) {
-  const name = excerpt(label, 80);
+/** A state with its shape, in words. */
+export function Pill({ tone, text }: { readonly tone: Tone; readonly text: string }) {
   return (
-    <a class="icon" href={href} title={name} aria-label={name}>
-      <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
-        <path d={ICONS[icon]} />
-      </svg>
-    </a>
+    <span class={`pill ${tone}`}>
+      <Icon name={tone} />
+      {text}
+    </span>
   );
 }
 
-/** Pixels of a row of a list. */
-const ROW_HEIGHT = 44;
-/** Rows above and below those that are visible. */
-const MORE_ROWS = 6;
-/** Elements are used again for other rows, which costs less than new ones; more are never visible. */
-const ELEMENTS = 256;
-
-interface ListProps {
-  readonly label: string;
-  readonly count: number;
-  readonly render: (index: number) => VNode;
-  /** The row that is chosen; -1: none. */
-  readonly chosen: number;
-  readonly onChoose: (index: number) => void;
+/** A share as a bar, whose number is next to it. In shadow mode, nothing was limited. */
+export function Share({
+  share,
+  isShadow = false,
+}: {
+  readonly share: number | undefined;
+  readonly isShadow?: boolean;
+}) {
+  if (share === undefined || share === 0) return <span class="faint">{percent(share)}</span>;
+  return (
+    <span class={`share ${isShadow ? 'shadow' : ''}`}>
+      <Bar share={share} />
+      <b>{percent(share)}</b>
+    </span>
+  );
 }
 
-/** A list of any length, of which only the visible rows exist. The arrow keys choose a row. */
-export function LongList({ label, count, render, chosen, onChoose }: ListProps) {
-  const box = useRef<HTMLDivElement>(null);
-  const [view, setView] = useState({ top: 0, height: 800 });
-  useEffect(() => {
-    const element = box.current!;
-    function look(): void {
-      setView({ top: element.scrollTop, height: element.clientHeight });
-    }
-    const observer = new ResizeObserver(look);
-    observer.observe(element);
-    element.addEventListener('scroll', look, { passive: true });
-    return () => observer.disconnect();
-  }, []);
-  useEffect(() => {
-    const element = box.current!;
-    const [top, bottom] = [chosen * ROW_HEIGHT, (chosen + 1) * ROW_HEIGHT];
-    if (chosen < 0) return;
-    if (top < element.scrollTop) element.scrollTop = top;
-    else if (bottom > element.scrollTop + element.clientHeight) element.scrollTop = bottom - element.clientHeight;
-  }, [chosen]);
-  const page = Math.max(1, Math.floor(view.height / ROW_HEIGHT) - 1);
-  const steps: Readonly<Record<string, number>> = {
-    ArrowDown: 1,
-    ArrowUp: -1,
-    PageDown: page,
-    PageUp: -page,
-    Home: -Infinity,
-    End: Infinity,
-  };
+/** How much of something is used. */
+export function Bar({ share, isFull = false }: { readonly share: number; readonly isFull?: boolean }) {
+  return (
+    <svg class={`bar ${isFull ? 'full' : ''}`} viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+      <rect class="all" width="100" height="6" />
+      <rect width={Math.max(share > 0 ? 3 : 0, Math.min(100, share))} height="6" />
+    </svg>
+  );
+}
+
+interface NoticeProps {
+  readonly tone: Tone;
+  readonly title: ComponentChildren;
+  readonly children?: ComponentChildren;
+  /** What can be done. */
+  readonly actions?: ComponentChildren;
+}
+
+/** What matters most on a page. */
+export function Notice({ tone, title, children, actions }: NoticeProps) {
+  return (
+    <div class={`notice ${tone} c12`} role="status">
+      <Icon name={tone} />
+      <div class="says">
+        <p class="title">{title}</p>
+        {children}
+      </div>
+      {actions !== undefined && <p class="actions">{actions}</p>}
+    </div>
+  );
+}
+
+interface ChoiceProps {
+  readonly label: string;
+  /** Each value with what it is called. */
+  readonly options: readonly (readonly [value: string, text: string])[];
+  readonly value: string;
+  readonly onChoose: (value: string) => void;
+}
+
+/** One of a few: one stop of the keyboard, whose arrow keys choose. */
+export function Choice({ label, options, value, onChoose }: ChoiceProps) {
   function onKeyDown(event: KeyboardEvent): void {
-    const step = steps[event.key];
-    if (step === undefined || count === 0) return;
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const at = options.findIndex(([each]) => each === value) + (by ?? 0);
+    if (by === undefined || options[at] === undefined) return;
     event.preventDefault();
-    onChoose(Math.min(count - 1, Math.max(0, chosen + step)));
-  }
-  const first = Math.max(0, Math.floor(view.top / ROW_HEIGHT) - MORE_ROWS);
-  const last = Math.min(count, Math.ceil((view.top + view.height) / ROW_HEIGHT) + MORE_ROWS, first + ELEMENTS);
-  const rows: VNode[] = [];
-  for (let index = first; index < last; index += 1) {
-    rows.push(
-      <div
-        key={index % ELEMENTS}
-        id={`row-${index}`}
-        class="row"
-        role="option"
-        aria-selected={index === chosen}
-        aria-setsize={count}
-        aria-posinset={index + 1}
-        style={{ top: `${index * ROW_HEIGHT}px` }}
-        onClick={() => onChoose(index)}
-      >
-        {render(index)}
-      </div>,
-    );
+    (event.currentTarget as HTMLElement).querySelectorAll('button')[at]!.focus();
+    onChoose(options[at][0]);
   }
   return (
-    <div
-      ref={box}
-      class="list"
-      role="listbox"
-      aria-label={label}
-      aria-activedescendant={chosen >= first && chosen < last ? `row-${chosen}` : undefined}
-      tabIndex={0}
-      onKeyDown={onKeyDown}
-    >
-      <div role="presentation" style={{ height: `${count * ROW_HEIGHT}px` }}>
-        {rows}
-      </div>
-    </div>
+    <span class="choice" role="group" aria-label={label} onKeyDown={onKeyDown}>
+      {options.map(([each, text]) => (
+        <button
+          key={each}
+          type="button"
+          aria-pressed={each === value}
+          tabIndex={each === value ? 0 : -1}
+          onClick={() => onChoose(each)}
+        >
+          {text}
+        </button>
+      ))}
+    </span>
   );
 }
 
@@ -183,26 +237,36 @@ interface FieldProps extends Omit<JSX.IntrinsicElements['input'], 'onInput'> {
 export function Field({ label, onText, ...input }: FieldProps) {
   return (
     <label>
-      {label} <input {...(input as object)} onInput={(event) => onText(event.currentTarget.value)} />
+      <span>{label}</span> <input {...(input as object)} onInput={(event) => onText(event.currentTarget.value)} />
     </label>
   );
 }
 
 /** Asks for the operator token, which is forgotten when the page is left. */
-export function TokenForm({ why }: { readonly why: string }) {
+export function TokenForm({ why, isAsked = false }: { readonly why: string; readonly isAsked?: boolean }) {
   const [text, setText] = useState('');
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    if (isAsked) form.current!.querySelector('input')!.focus();
+  }, [isAsked]);
   return (
     <form
-      class="notice"
+      ref={form}
+      class="notice none c12 token"
       onSubmit={(event) => {
         event.preventDefault();
         token.set(text.trim());
       }}
     >
-      <p>{why}</p>
-      <Field label="Operator token" type="password" autocomplete="off" required value={text} onText={setText} />{' '}
-      <button>Use it</button>
-      <p class="hint">It is the value of OPERATOR_TOKEN, and kept until this page is closed or loaded again.</p>
+      <Icon name="key" />
+      <div class="says">
+        <p class="title">{why}</p>
+        <p class="quiet">It is the value of OPERATOR_TOKEN, and kept until this page is closed or loaded again.</p>
+      </div>
+      <span class="actions">
+        <Field label="Operator token" type="password" autocomplete="off" required value={text} onText={setText} />
+        <button class="main">Use it</button>
+      </span>
     </form>
   );
 }
@@ -213,8 +277,9 @@ export function Failure({ error }: { readonly error: ApiError }) {
     return <TokenForm why="The operator token is needed to see this." />;
   }
   return (
-    <p class="notice bad" role="alert">
-      {error.message}.
+    <p class="notice red c12" role="alert">
+      <Icon name="red" />
+      <span>{error.message}.</span>
     </p>
   );
 }
@@ -226,7 +291,7 @@ export function Answered<T>({ answer, show }: { readonly answer: Answer<T>; read
     <>
       {error !== undefined && <Failure error={error} />}
       {value !== undefined && show(value)}
-      {value === undefined && error === undefined && <p class="hint">Loading…</p>}
+      {value === undefined && error === undefined && <p class="empty">Loading…</p>}
     </>
   );
 }
@@ -255,28 +320,20 @@ export function CopyButton({ text, label }: { readonly text: string; readonly la
   );
 }
 
-interface ConfirmationProps {
+interface DialogProps {
   readonly title: string;
-  readonly action: string;
-  readonly onConfirm: () => void;
-  readonly onCancel: () => void;
+  readonly onClose: () => void;
   readonly children: ComponentChildren;
 }
 
-/** Asks before something is changed. Escape cancels. */
-export function Confirmation({ title, action, onConfirm, onCancel, children }: ConfirmationProps) {
+/** Over the page; Escape closes it, and its first control is chosen. */
+export function Dialog({ title, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog ref={dialog} aria-label={title} onClose={onCancel}>
+    <dialog ref={dialog} aria-label={title} onClose={onClose}>
       <h2>{title}</h2>
       {children}
-      <button type="button" class="danger" onClick={onConfirm}>
-        {action}
-      </button>{' '}
-      <button type="button" onClick={onCancel}>
-        Cancel
-      </button>
     </dialog>
   );
 }

@@ -10,9 +10,10 @@ export const route = new Store(read());
 
 export function followRoute(): void {
   addEventListener('hashchange', () => {
+    const { page } = route.value;
     route.set(read());
     // A new page begins at its top; where one that is gone back to begins is left to the browser.
-    if (history.state === null) scrollTo(0, 0);
+    if (history.state === null && route.value.page !== page) scrollTo(0, 0);
     history.replaceState('shown', '');
   });
   history.replaceState('shown', '');
@@ -25,13 +26,21 @@ function read(): Route {
 
 type Parameters = Readonly<Record<string, string | readonly string[] | undefined>>;
 
+/** What stays when another page is opened: which instances and which time are shown. */
+const KEPT = ['scope', 'range'];
+
 /** The address of a page; parameters that are empty are left out. */
 export function addressOf(page: string, parameters: Parameters = {}): string {
   const query = new URLSearchParams();
-  for (const [name, values] of Object.entries(parameters)) {
+  const kept = KEPT.map((name) => [name, route.value.parameters.get(name) ?? ''] as const);
+  for (const [name, values] of Object.entries({ ...parameters, ...Object.fromEntries(kept), ...chosen(parameters) })) {
     for (const value of [values ?? []].flat()) if (value !== '') query.append(name, value);
   }
   return `#/${page}${query.size === 0 ? '' : `?${String(query)}`}`;
+}
+
+function chosen(parameters: Parameters): Parameters {
+  return Object.fromEntries(Object.entries(parameters).filter(([name]) => KEPT.includes(name)));
 }
 
 /** Changes parameters of the present page without a step in the history, for what is being typed. */

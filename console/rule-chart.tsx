@@ -1,9 +1,9 @@
-import { useMemo } from 'preact/hooks';
 import type { LimitOfCounter } from '../src/explain/explanation';
 import type { History } from '../src/operators/live-answers';
 import { windowLabel } from '../src/rules/unit';
 import { Chart } from './chart';
-import { useHistory } from './history';
+import { useHistory } from './fleet-answer';
+import type { Series } from './history';
 
 type Limit = Pick<LimitOfCounter, 'unit' | 'unitMultiplier'>;
 
@@ -20,10 +20,10 @@ export function RuleChart({ statisticsKey, limits = [] }: RuleChartProps) {
     limits.length < 2
       ? [statisticsKey]
       : limits.map(({ unit, unitMultiplier }) => `${statisticsKey}.${windowLabel(unit, unitMultiplier)}`);
-  const known = history?.rules.filter((rule) => keys.includes(rule.statisticsKey)) ?? [];
   if (history === undefined) return <></>;
+  const known = history.rules.filter((rule) => keys.includes(rule.statisticsKey));
   if (known.length === 0) {
-    return <p class="hint">No chart: the rule is not one of the 50 with the most hits in the last hour.</p>;
+    return <p class="empty">No chart: the rule is not one of the 50 with the most hits in the last hour.</p>;
   }
   return (
     <>
@@ -34,13 +34,23 @@ export function RuleChart({ statisticsKey, limits = [] }: RuleChartProps) {
   );
 }
 
-function Lines({ history, rule }: { readonly history: History; readonly rule: History['rules'][number] }) {
-  const lines = useMemo(
-    () => [
-      { name: 'hits', values: rule.hits },
-      { name: 'over the limit', values: rule.over },
-    ],
-    [rule],
+function Lines({
+  history,
+  rule: { statisticsKey, hits, over },
+}: {
+  readonly history: History;
+  readonly rule: History['rules'][number];
+}) {
+  const passed: Series = hits.map((value, index) => (value === null ? null : value - (over[index] ?? 0)));
+  return (
+    <Chart
+      label={`${statisticsKey}, hits per second`}
+      history={history}
+      height={190}
+      lines={[
+        { name: 'passed', values: passed, tone: 'pass', isArea: true },
+        { name: 'limited', values: over, tone: 'over' },
+      ]}
+    />
   );
-  return <Chart title={rule.statisticsKey} unit="hits per second" history={history} lines={lines} />;
 }

@@ -1,25 +1,19 @@
-import { Fragment } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { LimitOfCounter } from '../src/explain/explanation';
+import { useMemo } from 'preact/hooks';
+import type { History } from '../src/operators/live-answers';
 import type { NestedRule, RulesAnswer } from '../src/operators/answers';
-import { useAnswer } from './api';
+import { useAnswer, useTicks } from './api';
+import { Sparkline } from './sparkline';
 import { ConfigurationChanges, RejectedConfiguration } from './configurations';
+import { useFleet, useHistory } from './fleet-answer';
 import { live } from './live-events';
-import { Answered, Field, LongList } from './parts';
-import { RuleChart } from './rule-chart';
+import { LongList } from './long-list';
+import { PageBar } from './page-bar';
+import { Answered, Choice, Field, Share } from './parts';
 import { addressOf, replaceParameters, route } from './route';
+import { RuleDetails } from './rule-details';
+import { type Rates, type Row, isLimiting, keyOf, limitedShareOf, matching, rowsOf, useRates } from './rule-rows';
 import { useStore } from './store';
 import { Text, Time, count, effectText, measure, placeText } from './text';
-
-/** A line of the list: a domain, or a rule. */
-interface Row {
-  readonly domain: string;
-  readonly rule: NestedRule | undefined;
-  readonly depth: number;
-  /** What a search is compared with, in lower case. */
-  readonly searched: string;
-  readonly parent: Row | undefined;
-}
 
 /**
  * Milliseconds between two looks at the totals, and for each rule more: a thousand rules take the service some
@@ -27,24 +21,39 @@ interface Row {
  */
 const [LOOK_INTERVAL, LOOK_INTERVAL_OF_RULE] = [5_000, 5];
 
-const VIEWS = [
-  ['', 'Active'],
-  ['rejected', 'Rejected'],
-  ['changes', 'Changes'],
-] as const;
-
 export function RulesPage() {
   const { parameters } = useStore(route);
+  const { event } = useStore(live);
+  const fleet = useFleet();
   const view = parameters.get('view') ?? '';
+  const loaded = event?.loaded;
+  const views = [
+    ['', `Active ${loaded ? count(loaded.rules) : ''}`],
+    ['changes', 'Changes'],
+    ['rejected', event?.rejected ? 'Rejected' : 'Rejected: none'],
+  ] as const;
   return (
     <>
-      <nav class="views" aria-label="Configurations">
-        {VIEWS.map(([name, title]) => (
-          <a key={name} href={addressOf('rules', { view: name })} aria-current={name === view ? 'page' : undefined}>
-            {title}
-          </a>
-        ))}
-      </nav>
+      <PageBar
+        title="Rules"
+        hasRange={view === ''}
+        text={
+          loaded && (
+            <>
+              <Text text={loaded.version} /> from <Text text={loaded.source} />, loaded <Time iso={loaded.at} />
+              {fleet !== undefined && '; numbers of this instance only'}
+            </>
+          )
+        }
+      >
+        <nav class="choice" aria-label="Configurations">
+          {views.map(([name, title]) => (
+            <a key={name} href={addressOf('rules', { view: name })} aria-current={name === view ? 'page' : undefined}>
+              {title}
+            </a>
+          ))}
+        </nav>
+      </PageBar>
       {view === 'rejected' ? (
         <RejectedConfiguration />
       ) : view === 'changes' ? (
@@ -58,152 +67,143 @@ export function RulesPage() {
 
 function ActiveRules() {
   const { parameters } = useStore(route);
-  const loadedAt = useStore(live).event?.loaded?.at;
-  const [looks, setLooks] = useState(0);
-  const answer = useAnswer<RulesAnswer>('rules', `${loadedAt} ${looks}`);
-  const rules = answer.value?.loaded?.rules;
-  useEffect(() => {
-    if (rules === undefined) return undefined;
-    const timer = setInterval(
-      () => document.hidden || setLooks((before) => before + 1),
-      LOOK_INTERVAL + rules * LOOK_INTERVAL_OF_RULE,
-    );
-    return () => clearInterval(timer);
-  }, [rules]);
-  const search = parameters.get('q') ?? '';
+  const { event } = useStore(live);
+  const { value: history } = useHistory();
+  const ticks = useTicks(LOOK_INTERVAL + (event?.loaded?.rules ?? 0) * LOOK_INTERVAL_OF_RULE);
+  const answer = useAnswer<RulesAnswer>('rules', `${event?.loaded?.at} ${ticks}`);
+  const [search, shown] = [parameters.get('q') ?? '', parameters.get('show') ?? ''];
   const rows = useMemo(() => rowsOf(answer.value), [answer.value]);
-  const found = useMemo(() => matching(rows, search.toLowerCase()), [rows, search]);
   const rates = useRates(answer.value, rows);
+  const limiting = rows.filter((row) => isLimiting(rates.get(keyOf(row)))).length;
+  const shadows = rows.filter(({ rule }) => rule?.shadowMode).length;
+  const found = useMemo(
+    () =>
+      matching(rows, (row) => {
+        if (!row.searched.includes(search.toLowerCase())) return false;
+        if (shown === 'limiting') return isLimiting(rates.get(keyOf(row)));
+        return shown !== 'shadow' || row.rule?.shadowMode === true;
+      }),
+    [rows, search, shown],
+  );
   const key = parameters.get('rule');
   const chosen = key === null ? -1 : found.findIndex((row) => keyOf(row) === key);
   return (
     <Answered
       answer={answer}
       show={({ loaded }) => (
-        <>
-          <p class="hint">
-            {loaded === null ? (
-              'No rules are loaded yet: correct the rule files, and see what was rejected.'
-            ) : (
-              <>
-                {count(loaded.rules)} rules from <Text text={loaded.source} />, loaded <Time iso={loaded.at} />
-              </>
+        <div class="grid">
+          <section class={`card fill ${chosen >= 0 ? 'c8' : 'c12'}`} aria-label="Active rules">
+            <div class="head tools">
+              <Field
+                label="Search by key, value or name"
+                type="search"
+                value={search}
+                onText={(q) => replaceParameters({ q, rule: undefined })}
+              />
+              <Choice
+                label="Show"
+                options={[
+                  ['', 'All'],
+                  ['limiting', `Limiting ${count(limiting)}`],
+                  ['shadow', `Shadow ${count(shadows)}`],
+                ]}
+                value={shown}
+                onChoose={(show) => replaceParameters({ show, rule: undefined })}
+              />
+              <span role="status" class="small quiet">
+                {count(found.filter(({ rule }) => rule !== undefined).length)} shown
+              </span>
+            </div>
+            {loaded === null && (
+              <p class="empty">No rules are loaded yet: correct the rule files, and see what was rejected.</p>
             )}
-          </p>
-          <Field
-            label="Search by key, value or name"
-            type="search"
-            value={search}
-            onText={(q) => replaceParameters({ q, rule: undefined })}
-          />{' '}
-          <span role="status">{count(found.filter(({ rule }) => rule !== undefined).length)} shown</span>
-          {found.length === 0 && search !== '' && <p class="notice">No rule has this key, value or name.</p>}
-          <div class="split">
+            {found.length === 0 && loaded !== null && <p class="empty">No rule is like this.</p>}
+            <div class="columns" aria-hidden="true">
+              <span>Rule</span>
+              <span>Limit</span>
+              <span class="number">Hits/s</span>
+              <span class="number">Limited share</span>
+              <span class="wide">Trend</span>
+              <span class="wide">File</span>
+            </div>
             <LongList
               label="Rules"
               count={found.length}
               chosen={chosen}
               onChoose={(index) => replaceParameters({ rule: keyOf(found[index]!) })}
-              render={(index) => <RuleRow row={found[index]!} rate={rates.get(keyOf(found[index]!))} />}
+              render={(index) => (
+                <RuleRow row={found[index]!} rates={rates.get(keyOf(found[index]!))} history={history} />
+              )}
             />
-            {chosen >= 0 && <Details row={found[chosen]!} />}
-          </div>
-        </>
+          </section>
+          {chosen >= 0 && <RuleDetails row={found[chosen]!} rates={rates.get(keyOf(found[chosen]!))} />}
+        </div>
       )}
     />
   );
 }
 
-function rowsOf(answer: RulesAnswer | undefined): readonly Row[] {
-  const rows: Row[] = [];
-  function add(domain: string, rule: NestedRule, parent: Row): void {
-    const names = [domain, rule.key, rule.value, rule.limit?.name ?? '', rule.statisticsKey];
-    const row: Row = { domain, rule, depth: parent.depth + 1, searched: names.join('\n').toLowerCase(), parent };
-    rows.push(row);
-    for (const nested of rule.descriptors) add(domain, nested, row);
-  }
-  for (const { domain, descriptors, unmatched } of answer?.domains ?? []) {
-    const row: Row = { domain, rule: undefined, depth: 0, searched: domain.toLowerCase(), parent: undefined };
-    rows.push(row);
-    for (const rule of [...descriptors, ...(unmatched === null ? [] : [unmatched])]) add(domain, rule, row);
-  }
-  return rows;
+interface RowProps {
+  readonly row: Row;
+  readonly rates: Rates | undefined;
+  readonly history: History | undefined;
 }
 
-/** The rows in which a text is, and those that they are nested in. */
-function matching(rows: readonly Row[], text: string): readonly Row[] {
-  if (text === '') return rows;
-  const kept = new Set<Row>();
-  for (const row of rows) {
-    if (!row.searched.includes(text)) continue;
-    for (let each: Row | undefined = row; each !== undefined && !kept.has(each); each = each.parent) kept.add(each);
-  }
-  return rows.filter((row) => kept.has(row));
-}
-
-function keyOf({ domain, rule }: Row): string {
-  return rule?.statisticsKey ?? domain;
-}
-
-/** Hits per second between the last two answers, by the key of the rule. */
-function useRates(answer: RulesAnswer | undefined, rows: readonly Row[]): ReadonlyMap<string, number> {
-  const last = useRef<{ answer: unknown; at: number; hits: Map<string, number>; rates: Map<string, number> }>(null);
-  if (answer !== undefined && last.current?.answer !== answer) {
-    const at = performance.now();
-    const hits = new Map(rows.map((row) => [keyOf(row), row.rule?.totals?.hits ?? 0]));
-    const before = last.current;
-    const rates = new Map<string, number>();
-    for (const [key, value] of before === null ? [] : hits) {
-      const grown = value - (before!.hits.get(key) ?? value);
-      if (grown >= 0) rates.set(key, (grown * 1000) / (at - before!.at));
-    }
-    last.current = { answer, at, hits, rates };
-  }
-  return last.current?.rates ?? new Map();
-}
-
-function RuleRow({ row: { domain, rule, depth }, rate }: { readonly row: Row; readonly rate: number | undefined }) {
+function RuleRow({ row, rates, history }: RowProps) {
+  const { domain, rule, depth } = row;
   if (rule === undefined) {
     return (
-      <div class="rule">
-        <b>
-          <Text text={domain} />
-        </b>
-      </div>
+      <b class="domain">
+        <Text text={domain} />
+      </b>
     );
   }
-  const { key, value, place, totals } = rule;
+  const { key, value, place, totals, shadowMode } = rule;
+  const share = limitedShareOf(row, rates);
+  const known = history?.rules.find(({ statisticsKey }) => statisticsKey === rule.statisticsKey);
   return (
     <>
-      <div class="rule" style={{ paddingInlineStart: `${Math.min(depth, 8)}em` }}>
-        <div>
+      <span class={`cell ${totals === null ? 'idle' : ''}`}>
+        {depth > 1 && <span class="faint">{'\u2003'.repeat(Math.min(depth, 6) - 1)}└ </span>}
+        <b>
           <Text text={key} />
-          {value !== '' && (
-            <>
-              {' = '}
-              <Text text={value} />
-            </>
-          )}
-          <Flags rule={rule} />
-        </div>
-        <div class="hint">
-          {effectText(rule)}
-          {place !== null && (
-            <>
-              {' · '}
-              <Text text={placeText(place)} />
-            </>
-          )}
-        </div>
-      </div>
+        </b>
+        {value === '' ? (
+          <span class="faint small"> any</span>
+        ) : (
+          <>
+            {' = '}
+            <Text text={value} />
+          </>
+        )}
+        <Flags rule={rule} />
+      </span>
+      <span class={`cell limit-of ${totals === null ? 'idle' : ''}`}>{effectText(rule)}</span>
       {totals !== null && (
-        <div class="number">
-          <div>{count(totals.hits)} hits</div>
-          <div class="hint wide">
-            {count(totals.over)} over · {rate === undefined ? 'no rate yet' : `${measure(rate)} hits/s`}
-          </div>
-        </div>
+        <>
+          <span
+            class="cell number"
+            title={`${count(totals.hits)} hits since the start, ${count(totals.over)} over the limit`}
+          >
+            {rates === undefined ? measure(known?.hits.at(-1)) : measure(rates.hits)}
+          </span>
+          <span class="cell number">
+            <Share share={share} isShadow={shadowMode} />
+          </span>
+          <span class="cell wide">
+            {known !== undefined && history !== undefined && (
+              <Sparkline
+                history={history}
+                values={known.hits}
+                tone={shadowMode ? 'third' : (share ?? 0) > 50 ? 'over' : 'pass'}
+              />
+            )}
+          </span>
+        </>
       )}
+      <span class="cell wide mono small faint place">
+        <Text text={placeText(place)} />
+      </span>
     </>
   );
 }
@@ -219,57 +219,16 @@ function Flags({ rule }: { readonly rule: NestedRule }) {
     rule.shareThreshold && 'shared',
     rule.addressPrefix !== null && `by network /${rule.addressPrefix.ipv4}, /${rule.addressPrefix.ipv6}`,
   ];
-  const shown = flags.filter((flag) => flag !== false);
-  return <>{shown.length > 0 && <span class="flag">{shown.join(', ')}</span>}</>;
-}
-
-function Details({ row: { domain, rule, parent } }: { readonly row: Row }) {
-  if (rule === undefined) return <></>;
-  const descriptor = [...ancestors(parent), rule].map(({ key, value }) => `${key}=${value || 'x'}`).join(',');
-  const { limit, totals, place } = rule;
-  const facts: readonly (readonly [string, string | undefined])[] = [
-    ['Domain', domain],
-    ['Key', rule.key],
-    ['Value', rule.value || 'any'],
-    ['Limit', effectText(rule)],
-    ['Name', limit?.name],
-    ['Replaces', limit?.replaces.join(', ')],
-    ['File', placeText(place)],
-    ['Statistics key', rule.statisticsKey],
-    ['When the store fails', rule.onStoreFailure ?? undefined],
-    ['Metadata', rule.metadata === null ? undefined : JSON.stringify(rule.metadata)],
-    ['Within the limit', totals === null ? undefined : count(totals.within)],
-    ['Near the limit', totals === null ? undefined : count(totals.near)],
-    ['Over the limit', totals === null ? undefined : count(totals.over)],
-    ['Over, from the local cache', totals === null ? undefined : count(totals.overByLocalCache)],
-    ['Allowed by shadow mode', totals === null ? undefined : count(totals.shadow)],
-  ];
   return (
-    <aside aria-label="The chosen rule">
-      <RuleChart statisticsKey={rule.statisticsKey} limits={(rule.limits ?? []) as readonly LimitOfCounter[]} />
-      <dl class="facts">
-        {facts.map(
-          ([name, value]) =>
-            value !== undefined &&
-            value !== '' && (
-              <Fragment key={name}>
-                <dt>{name}</dt>
-                <dd>
-                  <Text text={value} />
-                </dd>
-              </Fragment>
-            ),
-        )}
-      </dl>
-      <p class="fields">
-        <a href={addressOf('explain', { domain, descriptor })}>Explain a request</a>
-        <a href={addressOf('counters', { domain, descriptor })}>Look up a counter</a>
-        <a href={addressOf('callers', { q: rule.statisticsKey })}>Callers that it limits</a>
-      </p>
-    </aside>
+    <>
+      {flags.map(
+        (flag) =>
+          flag !== false && (
+            <span key={flag} class="tag">
+              {flag}
+            </span>
+          ),
+      )}
+    </>
   );
-}
-
-function ancestors(row: Row | undefined): readonly NestedRule[] {
-  return row?.rule === undefined ? [] : [...ancestors(row.parent), row.rule];
 }

@@ -92,8 +92,8 @@ await build({
   jsx: 'automatic',
   jsxImportSource: 'preact',
   logLevel: 'warning',
-  // Parts of the bundle: their licences ask for this.
-  banner: { js: ['preact', 'uplot'].map((name) => licenceOf(name)).join('\n') },
+  // A part of the bundle: its licence asks for this.
+  banner: { js: licenceOf('preact') },
 });
 for (const name of ['index.html', 'icon.svg']) copyFileSync(`${ROOT}/console/${name}`, `${ROOT}/dist/console/${name}`);
 mkdirSync(`${ROOT}/dist/console/docs`);

@@ -47,8 +47,8 @@ function pageOf(rows) {
 # Licences of third parties
 
 weir itself is under the [Apache License 2.0](LICENSE). An installation contains these ${rows.length} packages; those marked as optional
-only on some platforms. Each package has the text of its licence in its folder of \`node_modules/\`, also in the container image; those of
-preact and uplot are at the beginning of \`dist/console/main.js\`, which contains both. The
+only on some platforms. Each package has the text of its licence in its folder of \`node_modules/\`, also in the container image; that of
+preact is at the beginning of \`dist/console/main.js\`, which contains it. The
 image contains Node.js, too (\`MIT\` and the licences of its parts), and the Debian packages of its base image.
 
 ${[...counts]

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { ROOT } from './workspace.mjs';
 
 /** Development packages that are a part of what the build makes. */
-const BUNDLED = new Set(['preact', 'uplot']);
+const BUNDLED = new Set(['preact']);
 
 /**
  * The packages that are installed with --omit=dev, on whichever platform, and those that are bundled; each name and

@@ -1,0 +1,44 @@
+import type { Change } from '../src/operators/live-answers';
+import { Poll, call, token } from './api';
+import { useFleet } from './fleet-answer';
+import { type Happening, happeningsOf } from './happenings';
+import { recordedOf } from './history';
+import { addressOf } from './route';
+import { useStore } from './store';
+import { count } from './text';
+
+/** Milliseconds between two looks. */
+const LOOK_INTERVAL = 5_000;
+
+const changes = new Poll<readonly Change[]>(
+  async () => (await call<{ readonly changes: readonly Change[] }>('changes')).changes,
+  () => LOOK_INTERVAL,
+);
+
+/** What operators have changed, the newest at the end; none without a token. */
+export function useChanges(): readonly Change[] {
+  const hasToken = useStore(token) !== '';
+  const { value } = changes.use(hasToken);
+  return hasToken ? (value ?? []) : [];
+}
+
+/** All that has happened, and what operators have changed; the newest come first. */
+export function useHappenings(): readonly Happening[] {
+  const { value } = recordedOf().use();
+  const isFleet = useFleet() !== undefined;
+  const changed = useChanges().map((change) => happeningOf(change, isFleet));
+  return [...happeningsOf(value?.marks ?? []), ...changed].sort((one, other) => other.at - one.at);
+}
+
+export function happeningOf(change: Change, isFleet: boolean): Happening {
+  const { at, name, from, what, domain, descriptor, window, before, after, reason, instance } = change;
+  const which = window === null ? '' : ` of the ${window}`;
+  const by = `${name === '' ? '' : `${name}, `}from ${from}${isFleet ? ` on ${instance}` : ''}`;
+  return {
+    at: Date.parse(at) / 1000,
+    shape: 'change',
+    title: `${what === 'counter set' ? 'Counter set' : 'Counter cleared'}${which}`,
+    text: `${count(before)} → ${count(after)} · ${by}${reason === null ? '' : ` · “${reason}”`}`,
+    link: { href: addressOf('callers', { domain, descriptor }), label: descriptor },
+  };
+}

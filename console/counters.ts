@@ -1,0 +1,101 @@
+import type { CounterChange, CounterState } from '../src/operators/answers';
+import { counted } from '../src/text/counted';
+import { type Answer, call, useRead, useTicks } from './api';
+import { count, limitText } from './text';
+
+/** Whose counters are meant. */
+export interface Caller {
+  readonly domain: string;
+  readonly descriptor: string;
+}
+
+function pathOf(caller: Caller, window?: string): string {
+  return `counters?${String(new URLSearchParams({ ...caller, ...(window !== undefined && { window }) }))}`;
+}
+
+/** Milliseconds between two looks at counters. */
+const LOOK_INTERVAL = 3_000;
+
+/** The counters of a caller: of a rule with several limits, one for each. */
+export function useCounters(caller: Caller, changes: number): Answer<readonly CounterState[]> {
+  const ticks = useTicks(LOOK_INTERVAL);
+  return useRead(
+    pathOf(caller),
+    async () => {
+      const first = await call<CounterState>(pathOf(caller));
+      const others = first.windows.filter((window) => window !== first.window);
+      return [first, ...(await Promise.all(others.map((window) => call<CounterState>(pathOf(caller, window)))))];
+    },
+    `${ticks} ${changes}`,
+  );
+}
+
+/** What is to be changed. */
+export interface Change {
+  readonly states: readonly CounterState[];
+  /** Null: they are cleared. */
+  readonly value: number | null;
+  /** Why, for the log; empty: not said. */
+  readonly reason?: string;
+}
+
+/** @throws ApiError at the first counter that was not changed */
+export async function carryOut(
+  caller: Caller,
+  { states, value, reason = '' }: Change,
+  onDone: (change: CounterChange) => void,
+): Promise<void> {
+  for (const { window, windows } of states) {
+    const chosen = windows.length > 1 ? window : undefined;
+    const { domain, descriptor: text } = caller;
+    // The API has an object where it is JSON.
+    const descriptor = text.startsWith('{') ? (JSON.parse(text) as unknown) : text;
+    const body = JSON.stringify({
+      domain,
+      descriptor,
+      ...(chosen !== undefined && { window: chosen }),
+      count: value,
+      ...(reason !== '' && { reason }),
+    });
+    const isClear = value === null;
+    onDone(
+      await call<CounterChange>(
+        isClear
+          ? `${pathOf(caller, chosen)}${reason === '' ? '' : `&reason=${encodeURIComponent(reason)}`}`
+          : 'counters',
+        isClear ? { method: 'DELETE' } : { method: 'PUT', body },
+      ),
+    );
+  }
+}
+
+export function isBucket({ algorithm }: Pick<CounterState, 'algorithm'>): boolean {
+  return algorithm === 'token_bucket';
+}
+
+/** What a counter has when it is cleared: a bucket is full then. */
+export function cleared(state: CounterState): number {
+  return isBucket(state) ? (state.burst ?? 0) : 0;
+}
+
+/** How many more hits pass. */
+export function leftOf(state: CounterState): number {
+  return isBucket(state) ? state.count : Math.max(0, state.requestsPerUnit - state.count);
+}
+
+/** How many pass when the counter is as new. */
+export function mostOf(state: CounterState): number {
+  return isBucket(state) ? cleared(state) : state.requestsPerUnit;
+}
+
+/** `3 of 5 a minute`, of a bucket its tokens left. */
+export function countText(state: CounterState, value: number): string {
+  return isBucket(state) ? `${counted(value, 'token')} left` : count(value);
+}
+
+/** `the minute counter`, or which limit it is of. */
+export function counterName(state: CounterState): string {
+  return state.windows.length > 1 || !isBucket(state)
+    ? `the ${state.window} counter`
+    : `the counter of ${limitText(state)}`;
+}

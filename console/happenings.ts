@@ -1,0 +1,102 @@
+import type { EventMark, History, OutageMark } from '../src/operators/live-answers';
+import type { Shape } from './icons';
+import { addressOf } from './route';
+import { clock, count, duration, spanText } from './text';
+
+/** Something that has happened at a point in time, as charts and lists show it. */
+export interface Happening {
+  /** Unix seconds. */
+  readonly at: number;
+  readonly shape: Shape;
+  readonly title: string;
+  readonly text: string;
+  readonly link?: { readonly href: string; readonly label: string } | undefined;
+}
+
+/** A time in which servers of the store did not count. Those that overlap are one. */
+export interface Outage {
+  readonly from: number;
+  /** Undefined: it lasts. */
+  readonly until: number | undefined;
+  readonly servers: readonly string[];
+  /** Which have seen it. */
+  readonly instances: readonly string[];
+  /** Calls for which they did not count; undefined: not known yet. */
+  readonly calls: number | undefined;
+}
+
+export function outagesOf(marks: History['marks']): readonly Outage[] {
+  const all: Outage[] = [];
+  const ofStore = marks.filter((mark): mark is OutageMark => mark.kind === 'store');
+  for (const { at, until, server, calls, instance = '' } of ofStore.sort((one, other) => one.at - other.at)) {
+    const last = all.at(-1);
+    const isNew = last === undefined || at > (last.until ?? Infinity);
+    const before = isNew ? { from: at, until: at, servers: [], instances: [], calls: 0 } : last;
+    if (!isNew) all.pop();
+    all.push({
+      from: before.from,
+      until: before.until === undefined || until === null ? undefined : Math.max(before.until, until),
+      servers: [...new Set([...before.servers, server])],
+      instances: [...new Set([...before.instances, instance])],
+      calls: before.calls === undefined || calls === null ? undefined : before.calls + calls,
+    });
+  }
+  return all;
+}
+
+/** `Store down 03:12:40 to 03:16:05, 3 min 25 s`. */
+export function outageText({ from, until, servers }: Outage): string {
+  const what = servers.length > 1 ? `${servers.length} servers of the store` : 'Store';
+  const now = Date.now() / 1000;
+  if (until === undefined) return `${what} down since ${clock(from)}, ${duration(now - from)}`;
+  return `${what} down ${spanText(from, until)}`;
+}
+
+const TITLES = {
+  start: ['start', 'Instance started'],
+  stop: ['stop', 'Instance stopped'],
+  reload: ['load', 'Rules loaded'],
+  rejection: ['reject', 'Rules rejected'],
+  worker: ['worker', 'Worker replaced'],
+} as const;
+
+/** Seconds in which instances that do the same do it together. */
+const TOGETHER = 60;
+
+const VIEWS: Readonly<Partial<Record<History['marks'][number]['kind'], readonly [view: string, label: string]>>> = {
+  reload: ['changes', 'what changed'],
+  rejection: ['rejected', 'what is wrong'],
+};
+
+/** The newest come first. */
+export function happeningsOf(marks: History['marks']): readonly Happening[] {
+  const all: Happening[] = [];
+  for (const { from, until, servers, instances, calls } of outagesOf(marks)) {
+    const seen = instances.length > 1 ? `, seen by ${instances.length} instances` : '';
+    const text = `${servers.join(', ')}${seen}`;
+    all.push({ at: from, shape: 'down', title: 'Store stopped answering', text });
+    if (until === undefined) continue;
+    const cost = calls === undefined ? '' : `; ${calls === 0 ? 'no calls' : `${count(calls)} calls`} affected`;
+    all.push({
+      at: until,
+      shape: 'back',
+      title: 'Store answers again',
+      text: `${text}, after ${duration(until - from)}${cost}`,
+    });
+  }
+  const groups = new Map<string, EventMark[]>();
+  for (const mark of marks) {
+    if (mark.kind === 'store') continue;
+    const key = `${mark.kind} ${mark.text} ${Math.floor(mark.at / TOGETHER)}`;
+    groups.set(key, [...(groups.get(key) ?? []), mark]);
+  }
+  for (const group of groups.values()) {
+    const { kind, at, text, instance } = group[0]!;
+    const [shape, title] = TITLES[kind];
+    const where = group.length > 1 ? ` · ${group.length} instances` : instance === undefined ? '' : ` · ${instance}`;
+    const [view, label] = VIEWS[kind] ?? [];
+    const link = label === undefined ? undefined : { href: addressOf('rules', { view }), label };
+    all.push({ at, shape, title, text: text + where, link });
+  }
+  return all.sort((one, other) => other.at - one.at);
+}

@@ -1,0 +1,210 @@
+import type { History } from '../src/operators/live-answers';
+import { type Happening, type Outage, outageText } from './happenings';
+import type { Series } from './history';
+import { Mark } from './icons';
+import { clock, duration, measure } from './text';
+
+/** What a line is: its colour. */
+export type LineTone = 'pass' | 'over' | 'third' | 'rest' | 'failed' | 'odd';
+
+/** Dashes of lines, in pixels: they are told apart without colours, too. */
+const DASHES: Readonly<Record<LineTone, string>> = {
+  pass: '',
+  odd: '',
+  over: '6 3',
+  failed: '6 3',
+  third: '2 3',
+  rest: '',
+};
+
+/** Where the lines of a chart are, in pixels, and how times and values are placed. */
+export interface Frame {
+  readonly x: (time: number) => number;
+  readonly y: (value: number) => number;
+  /** The last time that is shown. */
+  readonly until: number;
+  /** Of the whole chart. */
+  readonly width: number;
+  readonly left: number;
+  readonly right: number;
+  readonly top: number;
+  readonly bottom: number;
+}
+
+/** The points of a line, in pieces: there is a gap where there were no samples. */
+export function piecesOf(
+  values: Series,
+  { times, interval, places }: Pick<History, 'times' | 'interval'> & { readonly places: readonly number[] },
+  { x, y }: Pick<Frame, 'x' | 'y'>,
+): readonly (readonly string[])[] {
+  const pieces: string[][] = [];
+  let before = -Infinity;
+  for (const place of places) {
+    const [time, value] = [times[place]!, values[place]];
+    if (value === null || value === undefined) {
+      before = -Infinity;
+      continue;
+    }
+    if (time - before > 2.5 * interval) pieces.push([]);
+    pieces.at(-1)!.push(`${x(time).toFixed(1)},${y(value).toFixed(1)}`);
+    before = time;
+  }
+  return pieces;
+}
+
+interface LinesProps {
+  readonly pieces: ReturnType<typeof piecesOf>;
+  readonly tone: LineTone;
+  readonly isArea: boolean;
+  /** Where the area below the line ends. */
+  readonly bottom: number;
+}
+
+export function Lines({ pieces, tone, isArea, bottom }: LinesProps) {
+  // A single sample is a dot.
+  const lines = pieces.map((piece) => `M${piece.join('L')}${piece.length === 1 ? 'h.1' : ''}`);
+  const areas = pieces.map((piece) => `M${piece[0]!.split(',')[0]},${bottom}L${piece.join('L')}V${bottom}Z`);
+  return (
+    <>
+      {isArea && <path class="area" d={areas.join('')} />}
+      <path d={lines.join('')} stroke-dasharray={DASHES[tone]} />
+    </>
+  );
+}
+
+/** Pixels of a character of a name of a band. */
+const CHARACTER = 6.6;
+
+/** Outages, with their two ends and, where there is room, their times. */
+export function Bands({ outages, frame }: { readonly outages: readonly Outage[]; readonly frame: Frame }) {
+  const { x, until: now, width, top, bottom } = frame;
+  /** Where the texts before end. */
+  let used = 0;
+  return (
+    <>
+      {outages.map((outage, index) => {
+        const { from, until } = outage;
+        const [left, right] = [x(from), x(until ?? now)];
+        const after = outages[index + 1] === undefined ? width : x(outages[index + 1]!.from);
+        const short = until === undefined ? `down since ${clock(from)}` : `down ${duration(until - from)}`;
+        const texts = [outageText(outage), short].map((text) => ({ text, length: text.length * CHARACTER }));
+        const ahead = texts.find(({ length }) => left >= used && left + length < after);
+        const behind = texts.find(({ length }) => right - length > used);
+        const isAhead = ahead !== undefined && ahead.length >= (behind?.length ?? 0);
+        const shown = isAhead ? ahead : behind;
+        if (shown !== undefined) used = (isAhead ? left + shown.length : right) + 8;
+        return (
+          <g key={from} class="band">
+            <rect x={left} y={top} width={Math.max(2, right - left)} height={bottom - top} fill="url(#hatch)" />
+            <line x1={left} x2={left} y1={top - 6} y2={bottom} />
+            {until !== undefined && <line x1={right} x2={right} y1={top - 6} y2={bottom} />}
+            <text x={isAhead ? left : right} y={top - 12} text-anchor={isAhead ? 'start' : 'end'}>
+              {shown?.text}
+            </text>
+          </g>
+        );
+      })}
+    </>
+  );
+}
+
+/** What has happened, on the axis; those that would cover each other are next to each other. */
+export function Events({ events, frame }: { readonly events: readonly Happening[]; readonly frame: Frame }) {
+  const { x, top, bottom } = frame;
+  let end = -Infinity;
+  return (
+    <>
+      {events.toReversed().map(({ at, shape, title, text }) => {
+        const left = Math.max(x(at), end + 13);
+        end = left;
+        return (
+          <g key={`${at} ${title} ${text}`} transform={`translate(${left - 6} ${bottom - 6})`}>
+            {shape !== 'down' && shape !== 'back' && <line class="event" x1="6" x2="6" y1={top - bottom + 6} y2="0" />}
+            <Mark shape={shape} />
+            <title>{`${clock(at)} ${title}: ${text}`}</title>
+          </g>
+        );
+      })}
+    </>
+  );
+}
+
+export interface End {
+  readonly tone: LineTone;
+  readonly name: string;
+  readonly value: number | null;
+  readonly text: string;
+}
+
+/** Pixels between two names. */
+const GAP = 17;
+
+/** The names of the lines and their last values, at their ends. */
+export function Ends({ ends, frame }: { readonly ends: readonly End[]; readonly frame: Frame }) {
+  const [left, most] = [frame.right + 8, frame.bottom];
+  const sorted = ends.map((end) => ({ ...end, y: frame.y(end.value ?? 0) })).sort((one, other) => one.y - other.y);
+  const places: number[] = [];
+  for (const { y } of sorted) places.push(Math.max(y, (places.at(-1) ?? -GAP) + GAP));
+  const over = Math.max(0, (places.at(-1) ?? 0) - most - 2);
+  return (
+    <>
+      {sorted.map(({ tone, name, text }, index) => (
+        <text key={name} class={`end ${tone}`} x={left} y={places[index]! - over + 4}>
+          <tspan>{name}</tspan>
+          <tspan class="value" dx="6">
+            {text}
+          </tspan>
+        </text>
+      ))}
+    </>
+  );
+}
+
+export function Key({ tone, name }: { readonly tone: LineTone; readonly name: string }) {
+  return (
+    <span class={`key ${tone}`}>
+      <svg class="line" width="18" height="8" aria-hidden="true">
+        <path d="M0 4h18" stroke-dasharray={DASHES[tone]} />
+      </svg>
+      {name}
+    </span>
+  );
+}
+
+/** The pattern of bands, once for all charts. */
+export function Hatch() {
+  return (
+    <svg class="hatch" width="0" height="0" aria-hidden="true">
+      <defs>
+        <pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+          <rect width="6" height="6" opacity=".09" />
+          <rect width="1.5" height="6" opacity=".25" />
+        </pattern>
+      </defs>
+    </svg>
+  );
+}
+
+/** From 0 to at least the most, in two to four round steps. */
+export function ticksOf(most: number): readonly number[] {
+  if (!(most > 0)) return [0, 1];
+  const power = 10 ** Math.floor(Math.log10(most / 2));
+  const step = power * [1, 2, 2.5, 5, 10].find((each) => each * power * 4 >= most)!;
+  return Array.from({ length: Math.ceil(most / step - 1e-9) + 1 }, (_, index) => index * step);
+}
+
+const TICK = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
+
+export function tickText(tick: number): string {
+  return tick >= 10_000 ? measure(tick) : TICK.format(tick);
+}
+
+/** Round times, of which at most some have room. */
+export function timesOf(from: number, until: number, most: number): readonly number[] {
+  const step = [30, 60, 120, 300, 600, 900].find((each) => (until - from) / each < most) ?? 1_800;
+  const first = Math.ceil((from + step / 8) / step) * step;
+  return Array.from(
+    { length: Math.max(0, Math.floor((until - first) / step) + 1) },
+    (_, index) => first + index * step,
+  );
+}

@@ -1,0 +1,31 @@
+import type { History } from '../src/operators/live-answers';
+import { spanOf, useRange } from './fleet-answer';
+import { outagesOf } from './happenings';
+import type { Series } from './history';
+import { type LineTone, Lines, piecesOf } from './plot';
+
+interface SparklineProps {
+  readonly history: Pick<History, 'times' | 'interval' | 'marks'>;
+  readonly values: Series;
+  readonly tone?: LineTone;
+}
+
+/** A line of a range of a history, with the bands of outages. The numbers next to it say the same. */
+export function Sparkline({ history, values, tone = 'pass' }: SparklineProps) {
+  const { times, marks } = history;
+  const [from, until] = spanOf(times, useRange());
+  const most = 1.12 * Math.max(1e-9, ...values.map((value) => value ?? 0));
+  function x(time: number): number {
+    return Math.max(0, Math.min(100, ((time - from) / (until - from)) * 100));
+  }
+  const places = times.flatMap((time, place) => (time >= from ? [place] : []));
+  const pieces = piecesOf(values, { ...history, places }, { x, y: (value) => 30 - Math.min(1, value / most) * 28 });
+  return (
+    <svg class={`spark line ${tone}`} viewBox="0 0 100 30" preserveAspectRatio="none" aria-hidden="true">
+      {outagesOf(marks).map(({ from: begin, until: end = until }) => (
+        <rect key={begin} class="outage" x={x(begin)} y="0" width={x(end) - x(begin)} height="30" />
+      ))}
+      <Lines pieces={pieces} tone="pass" isArea bottom={30} />
+    </svg>
+  );
+}

@@ -1,0 +1,165 @@
+import type { HealthPart, ListedHealth } from '../src/operators/live-answers';
+import { recordedOf } from './history';
+import { outagesOf } from './happenings';
+import { Icon, TONES, type Tone } from './icons';
+import { live } from './live-events';
+import { addressOf } from './route';
+import { useStore } from './store';
+import { Text, clock, count, measure, percent, secondsOf, shareOf, shortClock, sinceText, spanText } from './text';
+
+const WORDS: Readonly<Record<Tone, string>> = {
+  ...{ well: 'All is well', amber: 'Impaired', red: 'Failing', none: 'Not known', over: '', lock: '' },
+};
+
+/** What to do, with a link to where more is said. */
+export function Todo({ todo }: Pick<HealthPart, 'todo'>) {
+  if (todo === null) return <></>;
+  return <a href={addressOf('help', { of: todo.link })}>{todo.text}</a>;
+}
+
+/** On top of every page: whether the service is well, since when, why not, and what to do. */
+export function StatusBar() {
+  const { state, event, reason } = useStore(live);
+  const { value: history } = recordedOf().use();
+  if (event === undefined || state !== 'live') {
+    const why = state === 'connecting' ? 'waiting for the service' : (reason ?? 'the service does not answer');
+    return (
+      <section class="status none" aria-label="Health">
+        <p class="overall" role="status">
+          <Icon name="none" />
+          <b>Not known</b>
+        </p>
+        <p class="cause quiet">
+          {capital(why)}.{event !== undefined && ` The last numbers are of ${clock(secondsOf(event.at))}.`}
+        </p>
+      </section>
+    );
+  }
+  const { health } = event;
+  const tone = TONES[health.state];
+  const outages = outagesOf(history?.marks ?? []);
+  const last = outages.findLast(({ until }) => until !== undefined);
+  const since =
+    sinceOf(health, outages.at(-1)?.from) ?? (tone === 'well' ? (last?.until ?? history?.marks[0]?.at) : undefined);
+  return (
+    <section class={`status ${tone}`} aria-label="Health">
+      <p class="overall" role="status">
+        <Icon name={tone} />
+        <b>{WORDS[tone]}</b>
+        {since !== undefined && <span class="quiet">{sinceText(since)}</span>}
+      </p>
+      <div class="cause">
+        <Cause health={health} failing={shareOf(event.rates?.storeErrors, event.rates?.calls)} />
+        {tone === 'well' && last?.until !== undefined && (
+          <span class="quiet">Last outage: store, {spanText(last.from, last.until)}</span>
+        )}
+      </div>
+      {tone === 'red' && <Runbook health={health} />}
+      <ul class="parts">
+        <Part name="Store" part={health.store} text={storeText(health.store)} />
+        <Part name="Rules" part={health.rules} text={rulesText(health.rules, event.loaded, tone === 'well')} />
+        {health.process.state !== 'green' && <Part name="Process" part={health.process} text="" />}
+        {health.instances.known > 1 && (
+          <Part
+            name="Instances"
+            part={health.instances}
+            text={`${health.instances.seen} of ${health.instances.known}`}
+          />
+        )}
+      </ul>
+    </section>
+  );
+}
+
+/** When what is not well has begun; undefined: it is not known. */
+function sinceOf({ state, store }: ListedHealth, outage: number | undefined): number | undefined {
+  if (state === 'green' || store.state !== state) return undefined;
+  const [worst] = store.servers;
+  return store.state === 'red' ? outage : worst?.since ? secondsOf(worst.since) : undefined;
+}
+
+function partsOf({ store, rules, process, instances }: ListedHealth): readonly HealthPart[] {
+  return [store, rules, process, instances];
+}
+
+/** What is wrong, the worst first. */
+function Cause({ health, failing }: { readonly health: ListedHealth; readonly failing: number | undefined }) {
+  // Other instances mostly have the same trouble.
+  const own = [health.store, health.rules, health.process].filter(({ state }) => state === health.state);
+  const wrong = health.state === 'green' ? [] : own.length > 0 ? own : [health.instances];
+  return (
+    <>
+      {wrong.map((part) => (
+        <p key={part.text}>
+          {part === health.store && failing !== undefined && failing > 0 && (
+            <b>{percent(failing)} of gRPC calls fail. </b>
+          )}
+          <b class={failing === undefined || failing === 0 ? '' : 'plain'}>
+            <Text text={capital(part.text)} />.
+          </b>{' '}
+          {part.todo !== null && (
+            <>
+              To do: <Todo todo={part.todo} />.
+            </>
+          )}
+          {part === health.rules && health.rules.isRejected && (
+            <>
+              {' '}
+              <a href={addressOf('rules', { view: 'rejected' })}>What is wrong</a>
+            </>
+          )}
+        </p>
+      ))}
+    </>
+  );
+}
+
+function Runbook({ health }: { readonly health: ListedHealth }) {
+  const todo = partsOf(health).find(({ state }) => state === 'red')?.todo;
+  if (!todo) return <></>;
+  return (
+    <a class="button danger" href={addressOf('help', { of: todo.link })}>
+      Open the runbook
+    </a>
+  );
+}
+
+function storeText({ state, servers }: ListedHealth['store']): string {
+  if (state === 'red') return 'down';
+  const [worst] = servers;
+  if (worst === undefined) return state === 'green' ? 'in memory' : '';
+  return worst.latency === null ? '' : `${measure(worst.latency)} ms`;
+}
+
+function rulesText(
+  { isRejected }: ListedHealth['rules'],
+  loaded: { readonly rules: number; readonly at: string } | null,
+  isLong: boolean,
+): string {
+  if (loaded === null) return 'none';
+  if (isRejected) return 'rejected';
+  return `${count(loaded.rules)}${isLong ? `, loaded ${shortClock(secondsOf(loaded.at))}` : ''}`;
+}
+
+function Part({
+  name,
+  part: { state, text: whole },
+  text,
+}: {
+  readonly name: string;
+  readonly part: HealthPart;
+  readonly text: string;
+}) {
+  const tone = TONES[state];
+  return (
+    <li class={`part ${tone}`} title={whole}>
+      <Icon name={tone} />
+      <b>{name}</b> {text}
+    </li>
+  );
+}
+
+/** Names stay as they are: `weir-1 is red`. */
+function capital(sentence: string): string {
+  return /^\S+ is /.test(sentence) ? sentence : sentence.charAt(0).toUpperCase() + sentence.slice(1);
+}

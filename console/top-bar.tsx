@@ -1,0 +1,157 @@
+import { useState } from 'preact/hooks';
+import { token } from './api';
+import { nameOf, scopeOf, useFleet } from './fleet-answer';
+import { Icon, type IconName } from './icons';
+import { live } from './live-events';
+import { addressOf, replaceParameters, route } from './route';
+import { useStore } from './store';
+
+/** The pages; narrow windows show the first four, the others in a menu. */
+const LINKS: readonly (readonly [page: string, label: string, icon: IconName])[] = [
+  ['live', 'Live', 'live'],
+  ['callers', 'Callers', 'callers'],
+  ['rules', 'Rules', 'rules'],
+  ['fleet', 'Fleet', 'fleet'],
+  ['explain', 'Explain', 'find'],
+  ['activity', 'Activity', 'live'],
+  ['settings', 'Settings', 'rules'],
+];
+const MAIN_PAGES = 4;
+
+export function TopBar({ page, onToken }: { readonly page: string; readonly onToken: () => void }) {
+  const hasToken = useStore(token) !== '';
+  const [isOpen, setOpen] = useState(false);
+  const isOther = LINKS.slice(MAIN_PAGES).some(([name]) => name === page);
+  function askForToken(): void {
+    setOpen(false);
+    onToken();
+  }
+  const tokenText = hasToken ? 'Forget the token' : 'Enter a token';
+  return (
+    <header class="top">
+      <a class="skip" href={addressOf(page)} onClick={skip}>
+        Skip to the page
+      </a>
+      <a class="brand" href={addressOf('live')}>
+        <svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true">
+          <path class="stroke" d="M2 6c2.5-2.5 5 2.5 8 0s5.5 2.5 8 0M5 11v6M10 11v6M15 11v6" />
+        </svg>
+        weir
+      </a>
+      <nav aria-label="Pages" class={isOpen ? 'open' : ''}>
+        {LINKS.map(([name, label, icon], index) => (
+          <a
+            key={name}
+            class={index < MAIN_PAGES ? '' : 'other'}
+            href={addressOf(name)}
+            aria-current={name === page ? 'page' : undefined}
+            onClick={() => setOpen(false)}
+          >
+            <Icon name={icon} />
+            {label}
+          </a>
+        ))}
+        <button
+          type="button"
+          class={`more ${isOther ? 'here' : ''}`}
+          aria-expanded={isOpen}
+          onClick={() => setOpen(!isOpen)}
+        >
+          <Icon name="more" />
+          More
+        </button>
+        <button type="button" class="other narrow" onClick={askForToken}>
+          <Icon name="key" />
+          {tokenText}
+        </button>
+      </nav>
+      <Find />
+      <ScopeChoice />
+      <button type="button" class="bare wide" aria-label="Dark or light" title="Dark or light" onClick={changeScheme}>
+        <Icon name="theme" />
+      </button>
+      <button
+        type="button"
+        class="bare wide"
+        aria-label={tokenText}
+        title="The token is kept until this page is closed"
+        onClick={askForToken}
+      >
+        <Icon name="key" />
+        <span class="label">{tokenText}</span>
+      </button>
+    </header>
+  );
+}
+
+function skip(event: Event): void {
+  event.preventDefault();
+  document.querySelector('main')!.focus();
+}
+
+/** Until the page is loaded again; else as the system has it. */
+function changeScheme(): void {
+  const { dataset } = document.documentElement;
+  const isDark =
+    dataset['theme'] === 'dark' || (!dataset['theme'] && matchMedia('(prefers-color-scheme: dark)').matches);
+  dataset['theme'] = isDark ? 'light' : 'dark';
+}
+
+/** Finds callers by their descriptors, and rules by their names. */
+function Find() {
+  const [text, setText] = useState('');
+  const { event } = useStore(live);
+  const callers = event?.offenders ?? [];
+  const rules = [...(event?.rules.hits ?? []), ...(event?.rules.denials ?? [])].map((rule) => rule.statisticsKey);
+  function submit(submitted: Event): void {
+    submitted.preventDefault();
+    const caller = callers.find(({ descriptor }) => descriptor === text);
+    if (caller !== undefined) {
+      location.hash = addressOf('callers', { domain: caller.domain, descriptor: text });
+    } else if (rules.includes(text)) location.hash = addressOf('rules', { rule: text });
+    else location.hash = addressOf(text.includes('=') ? 'callers' : 'rules', { q: text });
+    setText('');
+  }
+  return (
+    <form class="find" role="search" onSubmit={submit}>
+      <Icon name="find" />
+      <input
+        id="find"
+        type="search"
+        aria-label="Find a caller or a rule"
+        placeholder="Caller or rule"
+        list="found"
+        value={text}
+        onInput={(input) => setText(input.currentTarget.value)}
+      />
+      <kbd aria-hidden="true">/</kbd>
+      <datalist id="found">
+        {[...new Set([...callers.map(({ descriptor }) => descriptor), ...rules])].map((each) => (
+          <option key={each} value={each} />
+        ))}
+      </datalist>
+    </form>
+  );
+}
+
+/** Which instances are shown: all of them, as one, unless one is chosen. */
+function ScopeChoice() {
+  const fleet = useFleet();
+  const chosen = useStore(route).parameters.get('scope') ?? '';
+  if (fleet === undefined) return <></>;
+  return (
+    <select
+      class="scope"
+      aria-label="Instances shown"
+      value={chosen}
+      onInput={(event) => replaceParameters({ scope: event.currentTarget.value })}
+    >
+      <option value="">All {fleet.instances.length} instances</option>
+      {fleet.instances.map((instance) => (
+        <option key={scopeOf(instance)} value={scopeOf(instance)}>
+          {nameOf(instance).join(', ')}
+        </option>
+      ))}
+    </select>
+  );
+}
