@@ -42,6 +42,7 @@ function path(
   }
   const statistics = new Statistics(10);
   const internalErrors: unknown[] = [];
+  let lost = 0;
   const made = decisions({
     limiter: new Limiter({ ...DEFAULT_OPTIONS, ...limiter }, statistics),
     ruleset: () => ruleset,
@@ -50,10 +51,16 @@ function path(
     scheduler,
     tracer,
     onInternalError: (error) => internalErrors.push(error),
+    onReportsLost: () => (lost += 1),
   });
   const windows$ = made.windows$.pipe(share());
   windows$.subscribe();
-  return { ...made, windows$, statistics, internalErrors };
+  return {
+    ...{ ...made, windows$, statistics, internalErrors },
+    get lost() {
+      return lost;
+    },
+  };
 }
 
 /** A decision path with one lane, in virtual time. */
@@ -98,6 +105,9 @@ function laneAfter(reply: Observable<unknown>, options: LaneOptions = {}): Scrip
 
 function storeErrors({ statistics }: { statistics: Statistics }): number {
   return statistics.counter('ratelimit.service.call.should_rate_limit.redis_error').value;
+}
+function lostReports({ statistics }: { statistics: Statistics }): number {
+  return statistics.counter('ratelimit.store.lost_reports').value;
 }
 function fresh(): Reply {
   return (batch) => of(freshCounts(batch));
@@ -215,6 +225,40 @@ describe('the decision path', () => {
         });
         flush();
         expect(seen).toEqual([before, after]);
+      },
+    );
+  });
+
+  it('sends a report whose caller has gone, also to further lanes, and delivers nothing', () => {
+    for (const cause of ['cancelled', 'deadline_exceeded'] as const) {
+      marbles(({ cold, flush }, scheduler) => {
+        const instance = { lanesAtOnce: 1 };
+        const [a, b] = [laneAfter(cold('---(r|)'), { instance }), laneAfter(cold('---(r|)'), { instance })];
+        const service = path({ a, b }, scheduler);
+        const observer = recorder();
+        const report = { ...request('shop', ['k=a1', 'k=b1'], 7), purpose: 'report' } as const;
+        service.decide(report, observer).cancel(cause);
+        service.decide({ ...report, purpose: 'ask' }, observer).cancel(cause);
+        flush();
+        expect([a.sent, b.sent, observer.received, storeErrors(service)]).toEqual([['a1+7'], ['b1+7'], [], 2]);
+        expect(lostReports(service)).toBe(0);
+        expect(service.statistics.rule('shop.k')).toMatchObject({ totalHits: 14, withinLimit: 14, asks: 2 });
+      });
+    }
+  });
+
+  it('counts the reports that the store has not counted, also of callers that have gone', () => {
+    scenario(
+      ({ cold }) =>
+        () =>
+          cold('-----#', {}, TIMEOUT),
+      ({ flush }, service) => {
+        const report = { ...request('shop', ['k=a', 'k=b'], 7), purpose: 'report' } as const;
+        service.decide(report, SILENT);
+        service.decide(report, SILENT).cancel('deadline_exceeded');
+        service.decide(request('shop', ['k=a']), SILENT);
+        flush();
+        expect([lostReports(service), service.lost]).toEqual([4, 2]);
       },
     );
   });

@@ -131,6 +131,11 @@ export class Limit implements CountedLimit {
     return this.algorithm === undefined ? this.requestsPerUnit : this.requestsPerUnit * this.capacity;
   }
 
+  /** Of so many used hits, those beyond a postpaid limit; null for any other one. */
+  overdrawnBy(used: number): number | null {
+    return this.postpaid ? Math.max(0, used - this.capacity) : null;
+  }
+
   /** When the window that contains a time has begun, in Unix seconds. */
   startOfWindow(nowSeconds: number): number {
     return this.#windows === undefined

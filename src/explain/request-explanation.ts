@@ -116,7 +116,7 @@ export class RequestExplanation {
       isInLocalCache: isKnownOver,
       answeredByPolicy: failure === undefined ? null : (limit.onStoreFailure as AnsweringPolicy),
       count,
-      overdrawn: count === null ? null : overdrawnOf(limit, count),
+      overdrawn: count === null ? null : limit.overdrawnBy(count),
       leased: limit.lease ? (this.#leased.get(key) ?? 0) : null,
       countAfter: count === null ? null : countAfter,
       openReservations: this.#open.get(key) ?? null,
@@ -169,11 +169,6 @@ function replacersIn(resolutions: readonly Resolution[]): ReadonlyMap<string, Ru
 function outcomeOf(kind: ResolutionKind, found: TracedDescriptor['outcome']): ExplainedOutcome {
   if (kind === 'replaced' || kind === 'inactive' || kind === 'unlimited' || kind === 'denied') return kind;
   return kind === 'limited' && found !== 'limit' && found !== 'override' ? 'default' : found;
-}
-
-/** The hits of a count, or of those that an algorithm has used, that are beyond the limit; null: it is not postpaid. */
-export function overdrawnOf({ postpaid, capacity }: Limit, used: number): number | null {
-  return postpaid ? Math.max(0, used - capacity) : null;
 }
 
 /** What answers about a counter say of its limit. */

@@ -104,6 +104,14 @@ export class Decision {
     return this.#policies;
   }
 
+  /** How many reports are not counted, or perhaps not. What the policy `local` counts is added to the store later. */
+  get lostReports(): number {
+    return this.operations.filter(({ purpose, failure, countAfter, limit }) => {
+      if (purpose !== 'report') return false;
+      return failure === undefined ? countAfter < 0 : limit.onStoreFailure !== 'local';
+    }).length;
+  }
+
   /** Compares the counts with the limits, updates the statistics, and combines the statuses into a verdict. */
   verdict(): Verdict {
     const { options, globalShadowMode } = this.#context;
@@ -310,6 +318,15 @@ export class Decision {
     else if (stored !== undefined) limited.outcome = limit.algorithm!.decide(stored, 0, limited.purpose);
   }
 
+  /** A call of no hits, which is not negative. */
+  #read(limited: LimitedDescriptor): void {
+    const { limit, purpose, outcome, statistics } = limited;
+    const { asked } = this.#context.options;
+    if (limit.lease) this.#addHeld(limited);
+    if (purpose === 'ask') asked?.asked(limit, statistics);
+    else if (outcome !== undefined) asked?.readOnly(limit, this.nowSeconds);
+  }
+
   #judge(limited: LimitedDescriptor): boolean {
     const { limit, statistics, callHits } = limited;
     // Only here, not before the store is asked, so that at any time the statistics of a rule agree.
@@ -325,7 +342,7 @@ export class Decision {
       if (limited.purpose === 'ask') statistics.asksDenied += 1;
       return true;
     }
-    if (callHits === 0 && limit.lease) this.#addHeld(limited);
+    if (callHits === 0) this.#read(limited);
     const { outcome, purpose } = limited;
     const isOver =
       purpose !== undefined

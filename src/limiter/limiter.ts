@@ -104,6 +104,7 @@ export class Limiter {
       leaseTable: undefined,
       offenders: undefined,
       unmatched: undefined,
+      asked: undefined,
       onForgotten: undefined,
     };
     const limiter = new Limiter(options, new Statistics(0), new TrialCache(this.#context.overLimitCache));

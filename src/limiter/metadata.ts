@@ -94,7 +94,7 @@ function describeDecision(
 
 /** A limit as dynamic metadata and the decision log have it. */
 export function describeLimit(limit: Limit): JsonObject {
-  const { requestsPerUnit, unit, unitMultiplier, calendar, algorithmName: algorithm, burst, name } = limit;
+  const { requestsPerUnit, unit, unitMultiplier, calendar, algorithmName: algorithm, burst, postpaid, name } = limit;
   return {
     requestsPerUnit,
     unit: unit.name,
@@ -102,6 +102,7 @@ export function describeLimit(limit: Limit): JsonObject {
     ...(calendar !== undefined && { timeZone: calendar.timeZone }),
     ...(algorithm !== undefined && { algorithm }),
     ...(burst !== undefined && { burst }),
+    ...(postpaid && { postpaid }),
     ...(name !== '' && { name }),
   };
 }

@@ -2,6 +2,7 @@ import type { Leases } from '../counting/leases';
 import type { LimitOptions } from '../counting/limit';
 import type { LocalCounts } from './local-counts';
 import type { Offenders } from './offenders';
+import type { AskedLimits } from './asked-limits';
 import type { UnmatchedCalls } from './unmatched-calls';
 import type { ResponseHeaderNames } from './verdict';
 
@@ -31,6 +32,8 @@ export interface LimiterOptions extends LimitOptions {
   readonly metadataDecisions?: boolean;
   /** Where calls are reported to which no rule applies; undefined: nowhere (UNMATCHED_WARNINGS) */
   readonly unmatched?: UnmatchedCalls | undefined;
+  /** Where limits are reported that are asked in vain; undefined: nowhere */
+  readonly asked?: AskedLimits | undefined;
   /** Where calls over their limits are counted by descriptor; undefined: nowhere (OFFENDERS_SIZE) */
   readonly offenders?: Offenders | undefined;
   /** Undefined: every call is counted in the store. */

@@ -1,17 +1,18 @@
-import { EMPTY, type Observable, defer, finalize, merge, of, take, tap, timer } from 'rxjs';
+import { EMPTY, type Observable, asyncScheduler, defer, finalize, merge, of, take, tap, timer } from 'rxjs';
 import { Leases } from '../counting/leases';
 import type { LimiterOptions } from '../limiter/options';
 import { Limiter } from '../limiter/limiter';
 import { NO_OFFENDERS } from '../limiter/offender';
 import { LocalCounts } from '../limiter/local-counts';
 import { Offenders } from '../limiter/offenders';
+import { type ConditionEvent, PassingConditions } from '../log/condition-log';
 import { LocalDecisions } from '../operators/decisions';
 import { type ReservationsOptions, StoredReservations } from '../reservations/reservations';
 import type { LoadedSettings } from '../settings/read-settings';
 import { storeAbilities } from '../settings/stores';
 import { type OpenDecisionLog, openDecisionLog } from '../sinks/logs/decision-log';
 import type { Logger } from '../sinks/logs/logger';
-import { unmatchedWarnings } from '../sinks/logs/sampled-warnings';
+import { askedWarnings, unmatchedWarnings } from '../sinks/logs/sampled-warnings';
 import type { DrainStep } from '../streams/drain';
 import type { OffenderSource } from '../streams/ports/offender-source';
 import type { Reservations } from '../streams/ports/reservations';
@@ -66,6 +67,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
     freedKeys?.announce(cacheKey);
   }
   const decisionLog = await openDecisionLog(app);
+  const conditions = new PassingConditions();
   const offenders = offendersOf(app);
   const tracing = await startTracing(app, log);
   const limiter = limiterOf(app, store, { offenders, onForgotten });
@@ -85,6 +87,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
       tracer: tracing.tracer,
       decisionLog: decisionLog.log,
       onRejected: app.onRejectedCall,
+      onReportsLost: () => conditions.occurred(REPORTS_LOST),
       onInternalError: (error) => log.error('internal error while deciding a request', { error: asError(error) }),
     },
     serviceOptions(app, store.servers),
@@ -106,7 +109,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
   const freed$ = (freedKeys?.freed$ ?? EMPTY).pipe(tap((keys) => limiter.forgetReduced(keys)));
   const expired$ = freedByStore(store).pipe(tap((cacheKey) => onFree(cacheKey, true)));
   return {
-    ...{ ...streams, flow$: merge(streams.flow$, freed$, expired$) },
+    ...{ ...streams, flow$: merge(streams.flow$, freed$, expired$, conditions.logTo(log, asyncScheduler)) },
     limiter,
     store,
     offenders,
@@ -118,6 +121,15 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
   };
 }
 
+const REPORTS_LOST: ConditionEvent = {
+  condition: 'reports lost',
+  begins:
+    'reports of hits are not counted, because the counter store does not answer: postpaid limits let too much pass',
+  beginFields: {},
+  ends: 'reports of hits are counted again',
+  endFields: (calls) => ({ calls }),
+};
+
 function limiterOf(
   app: App,
   store: CounterStore,
@@ -128,7 +140,8 @@ function limiterOf(
   const local = localCounts(app, store);
   const leaseTable = leasesOf(app, store);
   const leases = leaseTable && settings.leases;
-  const options = { ...limiterOptions(settings), offenders, unmatched, local, leases, leaseTable, onForgotten };
+  const asked = askedWarnings(log);
+  const options = { ...limiterOptions(settings), offenders, unmatched, asked, local, leases, leaseTable, onForgotten };
   return new Limiter(options, statistics);
 }
 

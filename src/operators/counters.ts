@@ -1,7 +1,7 @@
 import type { Outcome } from '../counting/algorithms/algorithm';
 import { type Counted, LARGEST_COUNT, type Operation, readOf } from '../counting/operation';
 import { referenceTo } from '../explain/match-trace';
-import { RequestExplanation, counterLimitOf, overdrawnOf } from '../explain/request-explanation';
+import { RequestExplanation, counterLimitOf } from '../explain/request-explanation';
 import type { LimitedDescriptor } from '../limiter/resolution';
 import type { Limiter } from '../limiter/limiter';
 import type { RateLimitRequest } from '../limiter/request';
@@ -174,7 +174,7 @@ export class OperatedCounters {
       window: windowOf(limited),
       windows,
       count: countIn(stored, algorithm),
-      overdrawn: overdrawnOf(limit, 'state' in stored ? stored.used : stored.count),
+      overdrawn: limit.overdrawnBy('state' in stored ? stored.used : stored.count),
       leased: limit.lease ? (this.#options.limiter.leases?.heldOf(key) ?? 0) : null,
       timeToLive: 'state' in stored ? null : stored.timeToLive,
       windowStart: isoTime(start),

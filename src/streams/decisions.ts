@@ -11,7 +11,7 @@ import { SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../statistics/sta
 import { dispatch } from './dispatch';
 import { type DecisionTimeouts, Expiries, type Timing } from './deadline';
 import { Lanes } from './lanes';
-import { type OutcomeCallbacks, type OutcomeCounters, Outcomes, Pending } from './pending';
+import { type OutcomeCallbacks, type OutcomeCounters, Outcomes, Pending, hasReport } from './pending';
 import type { Counters } from './ports/counters';
 import type { ApplyOperations, Decide, PendingDecision, WindowCall } from './ports/decide';
 import type { WindowTracer } from './ports/tracer';
@@ -131,13 +131,16 @@ export function decisions(options: DecisionsOptions): Decisions {
   return { decide, apply, release, windows$: lanes.windows$, complete };
 }
 
-/** Whether policies answer a call before its caller has given up, because that is before they answer every call. */
+/**
+ * Whether policies answer a call before its caller has given up, because that is before they answer every call. What is
+ * reported is to be counted, which is more than the answer.
+ */
 function expiresEarly(
   operations: readonly Operation[],
   timeToAnswer = Infinity,
   { byPolicy = 0 }: DecisionTimeouts,
 ): boolean {
-  return timeToAnswer < byPolicy && areAnsweredByPolicies(operations);
+  return timeToAnswer < byPolicy && areAnsweredByPolicies(operations) && !hasReport(operations);
 }
 
 function outcomeCounters(statistics: Statistics): OutcomeCounters {
@@ -147,6 +150,7 @@ function outcomeCounters(statistics: Statistics): OutcomeCounters {
   return {
     storeErrors: statistics.counter(STORE_ERRORS),
     serviceErrors: statistics.counter(SERVICE_ERRORS),
+    lostReports: statistics.counter('ratelimit.store.lost_reports'),
     byPolicy: { allow: answersBy('allow'), deny: answersBy('deny'), local: answersBy('local') },
   };
 }

@@ -40,6 +40,8 @@ export interface OutcomeCallbacks {
    * Receives each call that is rejected for its content, or because no rules are loaded, which `service_error` counts.
    */
   readonly onRejected?: ((reason: string, peer: Caller['peer']) => void) | undefined;
+  /** Called when the store has not counted reports of a call, or perhaps not. */
+  readonly onReportsLost?: (() => void) | undefined;
 }
 
 export interface OutcomeCounters {
@@ -49,6 +51,8 @@ export interface OutcomeCounters {
   readonly storeErrors: Counter;
   /** Counts the decisions that the store rejected for their content. */
   readonly serviceErrors: Counter;
+  /** Counts the reports that the store has not counted, or perhaps not. */
+  readonly lostReports: Counter;
 }
 
 /** Why calls are rejected before they are decided. */
@@ -62,9 +66,16 @@ export class Outcomes {
   readonly #onInternalError: (error: unknown) => void;
   readonly #log: DecisionLog | undefined;
   readonly #onRejected: OutcomeCallbacks['onRejected'];
+  readonly #lostReports: Counter;
+  readonly #onReportsLost: OutcomeCallbacks['onReportsLost'];
 
-  constructor(counters: OutcomeCounters, { onInternalError, decisionLog, onRejected }: OutcomeCallbacks) {
-    const { byPolicy, storeErrors, serviceErrors } = counters;
+  constructor(
+    counters: OutcomeCounters,
+    { onInternalError, decisionLog, onRejected, onReportsLost }: OutcomeCallbacks,
+  ) {
+    const { byPolicy, storeErrors, serviceErrors, lostReports } = counters;
+    this.#lostReports = lostReports;
+    this.#onReportsLost = onReportsLost;
     this.#byPolicy = byPolicy;
     this.#storeErrors = storeErrors;
     this.#serviceErrors = serviceErrors;
@@ -73,11 +84,24 @@ export class Outcomes {
     this.#onRejected = onRejected;
   }
 
-  /** Delivers the outcome of a decision. */
-  deliverDecided(decision: Decision, observer: DecisionObserver, outcome: Verdict | DecisionError): void {
+  /** Delivers the outcome of a decision, unless nobody waits for it any more. */
+  // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per call
+  deliverDecided(
+    decision: Decision,
+    observer: DecisionObserver,
+    outcome: Verdict | DecisionError,
+    isAwaited: boolean,
+  ): void {
     for (const policy of decision.policies) this.#byPolicy[policy].add(1);
+    if (outcome instanceof DecisionError || decision.policies.length > 0) this.#countLost(decision.lostReports);
     this.#log?.decided(decision, outcome, observer);
-    this.#deliver(observer, outcome);
+    if (isAwaited) this.#deliver(observer, outcome);
+  }
+
+  #countLost(reports: number): void {
+    if (reports === 0) return;
+    this.#lostReports.add(reports);
+    this.#onReportsLost?.();
   }
 
   /** Delivers the error of a request that was rejected before it was decided. */
@@ -129,6 +153,8 @@ const NOT_IN_TIME = timedOut();
 export class Pending implements WindowCall, PendingDecision {
   /** Parts that are not sent yet are not needed any more. */
   isCancelled = false;
+  /** The caller does not wait any more. */
+  #isAbandoned = false;
   #isAnswered = false;
   /** Policies have answered before the store. */
   #isExpired = false;
@@ -155,9 +181,13 @@ export class Pending implements WindowCall, PendingDecision {
     return this.#isAnswered || this.isCancelled;
   }
 
-  /** Counts as a store error whatever the cause: a client that waits until its deadline may cancel just before it. */
+  /**
+   * Counts as a store error whatever the cause: a client that waits until its deadline may cancel just before it. What
+   * is reported has been used, so that a call with a report is counted nevertheless.
+   */
   cancel(): void {
-    this.isCancelled = true;
+    this.#isAbandoned = true;
+    this.isCancelled = !hasReport(this.operations);
     this.#decision.failed();
     this.#outcomes.countStoreError();
   }
@@ -196,16 +226,26 @@ export class Pending implements WindowCall, PendingDecision {
     } catch (error) {
       outcome = this.#outcomes.errorOf(error);
     }
-    if (this.isCancelled) return;
-    this.#outcomes.deliverDecided(this.#decision, this.#observer, outcome);
+    this.#deliver(outcome);
   }
 
   fail(error: DecisionError): void {
     if (this.#isAnswered) return;
     this.#isAnswered = true;
     this.#decision.failed();
-    if (this.isCancelled) return;
-    this.#outcomes.countFailure(error, this.#observer);
-    this.#outcomes.deliverDecided(this.#decision, this.#observer, error);
+    // One that is abandoned was counted as a failure then.
+    if (!this.#isAbandoned) this.#outcomes.countFailure(error, this.#observer);
+    this.#deliver(error);
   }
+
+  #deliver(outcome: Verdict | DecisionError): void {
+    if (this.#isAbandoned && !hasReport(this.operations)) return;
+    this.#outcomes.deliverDecided(this.#decision, this.#observer, outcome, !this.#isAbandoned);
+  }
+}
+
+/** Whether the operations of a call count hits that have been used. */
+export function hasReport(operations: readonly Operation[]): boolean {
+  for (const { purpose } of operations) if (purpose === 'report') return true;
+  return false;
 }

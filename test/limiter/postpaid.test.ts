@@ -1,4 +1,5 @@
 import type { Purpose } from '../../src/counting/algorithms/algorithm';
+import { AskedLimits } from '../../src/limiter/asked-limits';
 import type { LimiterOptions } from '../../src/limiter/options';
 import type { Descriptor } from '../../src/limiter/request';
 import type { AlgorithmName, RuleLimit } from '../../src/rules/rule-config';
@@ -219,6 +220,21 @@ describe('with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
       expect(shown(call(service, 'a=x', hits('plain=x', 7)))).toMatch(/^OVER 0, OK 93$/);
     },
   );
+});
+
+it('limits that let all asks pass are reported: those that are not postpaid, and those without reports', () => {
+  const found: string[] = [];
+  const asked = new AskedLimits(({ path }, why) => found.push(`${path} ${why}`));
+  const rules = [
+    { key: 'k', rateLimit: postpaid(10, 'token_bucket') },
+    { key: 'used', rateLimit: postpaid(10) },
+    { key: 'plain', rateLimit: perMinute(10, { algorithm: 'sliding_window' }) },
+    { key: 'fixed', rateLimit: perMinute(10) },
+  ];
+  const service = serve(rules, { asked });
+  call(service, hits('used=x', 1), hits('plain=x', 1));
+  for (let turn = 0; turn < 1_100; turn += 1) call(service, 'k=x', 'used=x', hits('plain=x', 0), hits('fixed=x', 0));
+  expect(found).toEqual(['shop.plain not_postpaid', 'shop.k not_reported']);
 });
 
 it('a report without hits of its own has those of the request, and 1 where it is one by its purpose', () => {

@@ -115,10 +115,16 @@ function describe(
   json += `,"code":"${CODE_NAMES[code]}","reason":"${reason}"${ruleOf(resolution)}`;
   if (policy !== undefined) json += `,"policy":"${policy}"`;
   if (currentLimit !== undefined) json += `,"currentLimit":${textOfLimit(currentLimit)}`;
-  if (count !== undefined) json += `,"count":${count}`;
+  if (count !== undefined) json += `,"count":${count}${overdrawnOf(resolution, count)}`;
   if (limited?.isLeased === true) json += ',"leased":true';
   if (secondsUntilReset !== undefined) json += `,"durationUntilReset":"${secondsUntilReset}s"`;
   return isShadow ? `${json},"shadowMode":true` : json;
+}
+
+/** What a postpaid limit is overdrawn by. */
+function overdrawnOf({ limited }: Resolution, count: number): string {
+  const overdrawn = limited?.limit.overdrawnBy(count) ?? 0;
+  return overdrawn > 0 ? `,"overdrawn":${overdrawn}` : '';
 }
 
 function textOfLimit(limit: Limit): string {

@@ -1,6 +1,7 @@
 import { followMatch } from '../../explain/match';
 import { nearestRule } from '../../explain/nearest-rule';
 import { MAX_MATCHING_STEPS, type RateLimitRequest } from '../../limiter/request';
+import { AskedLimits } from '../../limiter/asked-limits';
 import { UnmatchedCalls } from '../../limiter/unmatched-calls';
 import type { Ruleset } from '../../rules/ruleset';
 import { plainStatisticsKey } from '../../rules/statistics-key';
@@ -51,6 +52,23 @@ export function unmatchedWarnings(log: Log, showsValues: boolean): UnmatchedCall
       ? 'calls are not limited: no rule matches their descriptors'
       : 'calls are not limited: no rule file has their domain';
     log.warn(message, { ...describe(request, showsValues), ...nearestOf(request, ruleset, showsValues) });
+  });
+}
+
+/** Warns about limits that let all asks pass. */
+export function askedWarnings(log: Log): AskedLimits {
+  return new AskedLimits(({ path, algorithmName }, why) => {
+    const rule = excerpt(path === '' ? 'limits in requests' : path, LONGEST_REASON);
+    if (why === 'not_reported')
+      log.warn('a postpaid limit was asked 1,000 times, and no hits were reported: it limits nothing', { rule });
+    else
+      log.warn(
+        'calls of 0 hits always pass a limit with an algorithm: one for usage that is known afterwards needs postpaid',
+        {
+          rule,
+          algorithm: algorithmName ?? 'all_or_nothing',
+        },
+      );
   });
 }
 
