@@ -8,6 +8,7 @@ import type { Ruleset } from '../../../src/rules/ruleset';
 import { Statistics } from '../../../src/statistics/statistics';
 import { type Decisions, decisions } from '../../../src/streams/decisions';
 import type { Counters } from '../../../src/streams/ports/counters';
+import type { PendingDecision } from '../../../src/streams/ports/decide';
 import { descriptor, request } from '../../support/data/requests';
 import { limit, rulesetOf } from '../../support/data/rules';
 import { clock } from './scenarios';
@@ -47,12 +48,47 @@ export class Service implements Disposable {
     });
   }
 
+  /** Decides without waiting for the outcome, and delivers it to nobody. */
+  begin(domain: string, descriptors: readonly (string | Descriptor)[]): PendingDecision {
+    return this.#decisions.decide(request(domain, descriptors), { verdict: () => undefined, error: () => undefined });
+  }
+
   [Symbol.dispose](): void {
     this.#subscription.unsubscribe();
   }
 }
 
 let domains = 0;
+
+/** Plays postpaid limits on a store. */
+export function postpaidLimits(
+  store: () => Counters,
+  names: readonly (typeof ALGORITHMS)[number][] = ALGORITHMS,
+): void {
+  it.each(names)('20 asks, and reports of 600 after those that pass, pass 2 times a %s of 1,000', async (name) => {
+    const domain = `domain-${(domains += 1)}`;
+    const algorithm = name === 'fixed_window' ? undefined : name;
+    const rateLimits = [limit(1_000, 'HOUR', { algorithm, postpaid: true }), limit(1e6, 'DAY', { postpaid: true })];
+    using service = new Service(rulesetOf(domain, { key: 'k', rateLimits }), store());
+    const answers: string[] = [];
+    for (let asked = 0; asked < 20; asked += 1) {
+      const answer = shownLimit(await service.decide(domain, ['k=x']));
+      answers.push(answer);
+      if (answer.startsWith('OK')) await service.decide(domain, [descriptor('k=x', { hitsAddend: 600 })]);
+    }
+    const denied = Array.from({ length: 18 }, () => 'OVER 0 of 1000');
+    expect(answers).toEqual(['OK 1000 of 1000', 'OK 400 of 1000', ...denied]);
+    // Calls of one turn, which a store receives as one batch.
+    const hits = [0, 100, 0, 300, 0];
+    const atOnce = await Promise.all(
+      hits.map((hitsAddend) => service.decide(domain, [descriptor('k=y', { hitsAddend })])),
+    );
+    expect(atOnce.map((verdict) => verdict.statuses[0]!.limitRemaining)).toEqual([1000, 900, 900, 600, 600]);
+    const given = await service.decide(domain, [descriptor('k=x', { hitsAddend: 250, isNegativeHits: true })]);
+    const after = await service.decide(domain, ['k=x']);
+    expect([given, after].map((verdict) => shownLimit(verdict))).toEqual(['OK 50 of 1000', 'OK 50 of 1000']);
+  });
+}
 
 /** Plays rules with `rate_limits` on a store. @param names of the second limit; the first is a fixed window */
 export function severalLimits(store: () => Counters, names: readonly (typeof ALGORITHMS)[number][] = ALGORITHMS): void {

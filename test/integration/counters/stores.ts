@@ -9,7 +9,7 @@ import type { MemcachedProcess } from '../../support/processes/memcached-process
 import { instance, options } from '../kvstore/options';
 import { plaincacheTestOptions } from '../plaincache/options';
 import { until } from '../../support/waiting/until';
-import { largeLimits, severalLimits } from './rule-scenarios';
+import { largeLimits, postpaidLimits, severalLimits } from './rule-scenarios';
 import { type StoreTraits, apply, clock, countingScenarios, operation } from './scenarios';
 import { counterOf, stopWhenOver, type OperationParts } from '../../support/data/operations';
 import type { Counted } from '../../../src/counting/operation';
@@ -136,6 +136,7 @@ export function storeTests(where: string, open: Open, traits: Traits = {}): void
     countingScenarios(() => counters, traits);
     administrationScenarios(() => counters, traits);
     largeLimits(() => counters, traits.hasAlgorithms);
+    postpaidLimits(() => counters, traits.hasAlgorithms === false ? ['fixed_window'] : undefined);
     severalLimits(() => counters, traits.hasAlgorithms === false ? ['fixed_window'] : undefined);
   });
 }
