@@ -61,7 +61,7 @@ export interface DecisionPath extends Service {
 export async function decisionPath(app: App, inputs: DecisionInputs): Promise<DecisionPath> {
   const { settings, statistics, log } = app;
   const { rules$, store, termination$ } = inputs;
-  const { freedKeys } = store;
+  const { counters, freedKeys } = store;
   function onForgotten(cacheKey: string): void {
     inputs.onForgotten?.(cacheKey);
     freedKeys?.announce(cacheKey);
@@ -74,20 +74,17 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
   const streams = service(
     {
       rules$,
-      storeConnected$: settings.kvstoreHealthCheckActiveConnection ? store.counters.connected$ : of(true),
+      storeConnected$: settings.kvstoreHealthCheckActiveConnection ? counters.connected$ : of(true),
       storeReady$: storeReady(app, store),
       termination$,
     },
     {
-      limiter,
-      counters: store.counters,
-      statistics,
+      ...{ limiter, counters, statistics },
       scheduler: turnScheduler,
       timeouts: decisionTimeouts(app),
       tracer: tracing.tracer,
       decisionLog: decisionLog.log,
-      onRejected: app.onRejectedCall,
-      onReportsLost: () => conditions.occurred(REPORTS_LOST),
+      ...{ onRejected: app.onRejectedCall, onReportsLost: () => conditions.occurred(REPORTS_LOST) },
       onInternalError: (error) => log.error('internal error while deciding a request', { error: asError(error) }),
     },
     serviceOptions(app, store.servers),
