@@ -214,7 +214,7 @@ export class ExpiringCounts {
 }
 
 /** For how many seconds a state may differ from an absent one: that of a bucket in debt for longer than a full one. */
-function lifetimeOf({ lifetime }: Algorithm, state: LimitState): number {
+export function lifetimeOf({ lifetime }: Algorithm, state: LimitState): number {
   return 'whole' in state ? Math.max(lifetime, Math.ceil((state.whole + 1) / 1_000_000)) : lifetime;
 }
 

@@ -1,5 +1,6 @@
 import type { LimitState, Outcome } from './algorithms/algorithm';
 import { LARGEST_COUNT, type Operation } from './operation';
+import { deciderOf } from './reserved';
 
 /**
  * The count that an addition of a group with `stop_when_over` must not exceed. The hits −0 are negative ones: a read in
@@ -91,36 +92,63 @@ export interface JudgedStep extends Pick<Operation, 'key' | 'hits' | 'limit'> {
   readonly denies: Denies;
 }
 
+/** What is in the counters of a reservation. */
+export interface JudgedCounters {
+  count(key: string): number;
+  /** Of a limit with {@link deciderOf}. */
+  state(step: JudgedStep): LimitState;
+}
+
+export interface Judgement {
+  readonly isDenied: boolean;
+  readonly counts: readonly number[];
+  readonly added: readonly number[];
+  /** Before and after each step; undefined for steps without {@link deciderOf}. */
+  readonly states: readonly (readonly [before: LimitState, after: LimitState] | undefined)[];
+}
+
 /**
  * Whether the steps that open a reservation are denied. If they are: the counts of those over their limit as if they
- * were counted, of the others the present counts. And by how much each step changes its counter, which saturates.
- *
- * @param stored the count of a key
+ * were counted, of the others the present counts. And by how much each step changes its counter, which saturates. Where
+ * an algorithm decides, counts are 0.
  */
 export function judgeReservation(
   steps: readonly JudgedStep[],
   isDeniedAnyway: boolean,
-  stored: (key: string) => number,
-): { readonly isDenied: boolean; readonly counts: readonly number[]; readonly added: readonly number[] } {
+  counters: JudgedCounters,
+): Judgement {
   const sums = new Map<string, number>();
+  const states = new Map<string, LimitState>();
   let isDenied = isDeniedAnyway;
   let [together, over] = [0, 0];
-  const present: number[] = [];
-  const after = steps.map(({ key, hits, limit: { requestsPerUnit }, denies }, index) => {
-    const before = sums.get(key) ?? stored(key);
-    const sum = Math.min(LARGEST_COUNT, before + hits);
-    present[index] = before;
-    sums.set(key, sum);
+  const judged = steps.map((step) => {
+    const { key, hits, limit, denies } = step;
+    const decider = deciderOf(limit);
+    let found: readonly [LimitState, LimitState] | undefined;
+    let [before, sum, isOver] = [0, 0, false];
+    if (decider === undefined) {
+      before = sums.get(key) ?? counters.count(key);
+      sum = Math.min(LARGEST_COUNT, before + hits);
+      isOver = sum > limit.requestsPerUnit;
+      sums.set(key, sum);
+    } else {
+      const state = states.get(key) ?? counters.state(step);
+      const outcome = decider.decide(state, hits);
+      isOver = !outcome.isAllowed;
+      found = [state, outcome.state];
+      states.set(key, outcome.state);
+    }
     if (denies === 'together') together += 1;
-    if (sum > requestsPerUnit && denies === 'together') over += 1;
-    if (sum > requestsPerUnit && denies === 'alone') isDenied = true;
-    return sum;
+    if (isOver && denies === 'together') over += 1;
+    if (isOver && denies === 'alone') isDenied = true;
+    const added = decider === undefined ? sum - before : isOver ? 0 : hits;
+    return { before, sum, isOver, added, found };
   });
   isDenied ||= together > 0 && over === together;
-  if (!isDenied) return { isDenied, counts: after, added: after.map((sum, index) => sum - present[index]!) };
-  const counts = steps.map(({ limit }, index) => {
-    const sum = after[index] as number;
-    return sum > limit.requestsPerUnit ? sum : (present[index] as number);
-  });
-  return { isDenied, counts, added: steps.map(() => 0) };
+  return {
+    isDenied,
+    counts: judged.map(({ before, sum, isOver }) => (isDenied && !isOver ? before : sum)),
+    added: judged.map(({ added }) => (isDenied ? 0 : added)),
+    states: judged.map(({ found }) => found),
+  };
 }

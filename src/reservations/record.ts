@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Descriptor, RateLimitRequest } from '../limiter/request';
+import type { AlgorithmLimit } from '../counting/algorithms/algorithm';
 import type { LimitWindow } from '../counting/windows';
 import { MAX_WINDOW_SECONDS, type Unit, unitByNumber } from '../rules/unit';
 import {
@@ -42,6 +43,8 @@ export interface CountedDescriptor {
   readonly isInMainStore: boolean;
   /** When the window ends, in Unix seconds. */
   readonly end: number;
+  /** What decides, if its windows are not part of the key. */
+  readonly algorithm?: AlgorithmLimit | undefined;
 }
 
 /**
@@ -73,7 +76,7 @@ export function writeRecord(record: ReservationRecord): string {
 
 /** As the store keeps it when it is ended; the store adds another line. */
 export function writeEnded(record: ReservationRecord, made: readonly StepDone[]): string {
-  return `${writeRecord(record)}\n${made.map(({ count, added }) => lineOf(count, added)).join()}`;
+  return `${writeRecord(record)}\n${made.map(lineOf).join()}`;
 }
 
 /** @returns undefined when the text is no record: another program has written it */
@@ -110,10 +113,23 @@ function isRecord({ request, ttl, at, counted, state, ended = [], steps = [] }: 
     descriptors.length <= MAX_RESERVED_DESCRIPTORS &&
     descriptors.every(({ entries }) => entries.every(({ key, value }) => isText(key) && isText(value))) &&
     counted.every(
-      (each) => each.index in descriptors && isText(each.key) && COUNTED.every((name) => isWholeNumber(each[name])),
+      (each) =>
+        each.index in descriptors &&
+        isText(each.key) &&
+        COUNTED.every((name) => isWholeNumber(each[name])) &&
+        (each.algorithm === undefined || isAlgorithm(each.algorithm)),
     ) &&
     ended.every(({ reserved, hits }) => isWholeNumber(reserved) && isWholeNumber(hits)) &&
     steps.every((index) => index in ended)
+  );
+}
+
+function isAlgorithm({ name, requestsPerUnit, lengthSeconds, burst = 0 }: AlgorithmLimit): boolean {
+  return (
+    ['sliding_window', 'token_bucket'].includes(name) &&
+    [requestsPerUnit, burst].every(isWholeNumber) &&
+    isWholeNumber(lengthSeconds) &&
+    lengthSeconds > 0
   );
 }
 

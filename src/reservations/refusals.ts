@@ -41,13 +41,9 @@ export function reservable({ resolutions }: Decision, options: LimiterOptions): 
     if (limits.length > 1 && isQuota(resolution, options)) {
       throw new ReservationError('not_supported', `${name} is a quota with several limits, which has no reservations`);
     }
-    const algorithm = limits.find(({ limit }) => limit.algorithm !== undefined)?.limit.algorithm;
-    if (algorithm === undefined) return limits;
-    const reason = algorithm.name === 'fixed_window' ? 'all_or_nothing' : `the algorithm ${algorithm.name}`;
-    throw new ReservationError(
-      'not_supported',
-      `the limit of ${name} has ${reason}; only fixed windows without it have reservations`,
-    );
+    // It counts what fits, also where other calls report.
+    for (const limited of limits) limited.purpose = undefined;
+    return limits;
   });
 }
 

@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Decision } from '../limiter/decision';
 import type { LimiterOptions } from '../limiter/options';
 import { DecisionError } from '../counting/decision-error';
+import type { Stored } from '../counting/operation';
+import { deciderOf, foundIn } from '../counting/reserved';
 import type { Limiter } from '../limiter/limiter';
 import type { RateLimitRequest } from '../limiter/request';
 import type { LimitedDescriptor } from '../limiter/resolution';
@@ -161,9 +163,8 @@ export class StoredReservations implements Reservations {
     if (result.outcome !== 'done' && result.outcome !== 'denied') throw tooMany(result, request.domain);
     const isReserved = result.outcome === 'done';
     for (const [index, operation] of operations.entries()) {
-      operation.countAfter = result.counts[index] as number;
-      if (!isReserved) deny(operation);
-      if (operation.countAfter < operation.limit.requestsPerUnit) this.#options.onFree(operation.key, false);
+      judge(operation, { count: result.counts[index]!, found: result.found[index]!, isReserved });
+      if (operation.countAfter < operation.limit.capacity) this.#options.onFree(operation.key, false);
     }
     const verdict = decision.verdict();
     log?.decided(decision, verdict, source);
@@ -195,17 +196,33 @@ export class StoredReservations implements Reservations {
     }
     const { request, at, ttl } = stored?.record ?? call;
     const before = stored === undefined ? await this.#present(change) : countsBefore(stored);
-    const verdict = limiter.trial(request, ruleset(), at).verdict(before);
+    const trial = limiter.trial(request, ruleset(), at);
+    for (const operation of trial.decision.operations) {
+      const { key, limit } = operation;
+      const count = before.get(key);
+      operation.purpose = undefined;
+      // A fixed window that is decided with others.
+      if (limit.algorithm !== undefined && typeof count === 'number') {
+        before.set(key, { previous: 0, current: count, now: at * 1000 });
+      }
+    }
+    const verdict = trial.verdict(before);
     this.#counters.repeated.add(1);
     return { id, verdict, expiresAt: empty?.expiresAt ?? at + ttl };
   }
 
   /** The present counts of what would be reserved: there is no record of those of an empty reservation. */
-  async #present(change: ReservationChange): Promise<ReadonlyMap<string, number>> {
+  async #present(change: ReservationChange): Promise<Map<string, Stored>> {
     const steps = change.steps.map((step) => ({ ...step, hits: 0, denies: 'never', member: undefined }) as const);
     const read = { ...change, key: this.#keyOf(randomUUID()), after: undefined, steps };
     const result = await changed(this.#store, read);
-    return new Map(steps.map(({ key }, index) => [key, 'counts' in result ? result.counts[index]! : 0]));
+    return new Map(
+      steps.map(({ key, limit }, index) => {
+        if (!('counts' in result)) return [key, 0];
+        const decider = deciderOf(limit);
+        return [key, (decider && foundIn(result.found[index]!, decider)) ?? result.counts[index]!];
+      }),
+    );
   }
 
   /** @param hitsOf what each of so many descriptors is to have in the end */
@@ -252,7 +269,7 @@ export class StoredReservations implements Reservations {
         },
       });
       if (result.outcome !== 'done') continue;
-      const done = result.added.map((added, index) => ({ count: result.counts[index]!, added }));
+      const done = result.added.map((added, index) => ({ count: result.counts[index]!, added, found: '' }));
       for (const [index, { added }] of done.entries()) if (added < 0) this.#options.onFree(steps[index]!.key, true);
       this.#counters[state].add(1);
       const reservation = { id, state, descriptors: endedDescriptors({ record: ended, made: stored.made, done }) };
@@ -321,21 +338,36 @@ interface Wanted extends Pick<EndedReservation, 'state'> {
   readonly hits: readonly number[];
 }
 
-/** Judges the count of a limit whose reservation counts nothing, because this limit or another one denies it. */
-function deny(limited: LimitedDescriptor): void {
-  const { countAfter: used, limit } = limited;
-  const left = limit.requestsPerUnit - used;
-  limited.hits = 0;
-  limited.outcome = {
-    ...{ isAllowed: left >= 0, used, remaining: Math.max(0, left) },
-    ...{ secondsUntilReset: 0, retryAfterSeconds: 0, state: { previous: 0, current: used, now: 0 } },
-  };
+/** Judges a limit by what a reservation has found. One that is denied counts nothing, whichever limit denies it. */
+function judge(
+  limited: LimitedDescriptor,
+  { count, found, isReserved }: { readonly count: number; readonly found: string; readonly isReserved: boolean },
+): void {
+  const { limit, hits } = limited;
+  const { algorithm, requestsPerUnit } = limit;
+  if (algorithm === undefined) {
+    limited.countAfter = count;
+    const left = requestsPerUnit - count;
+    if (isReserved) return;
+    limited.outcome = {
+      ...{ isAllowed: left >= 0, used: count, remaining: Math.max(0, left) },
+      ...{ secondsUntilReset: 0, retryAfterSeconds: 0, state: { previous: 0, current: count, now: 0 } },
+    };
+  } else {
+    const isCounted = isReserved || count > requestsPerUnit;
+    const inWindow = { previous: 0, current: isCounted ? count - hits : count, now: 0 };
+    const state = deciderOf(limit) === undefined ? inWindow : foundIn(found, algorithm)!;
+    const outcome = algorithm.decide(state, hits);
+    limited.outcome = isReserved || !outcome.isAllowed ? outcome : algorithm.decide(state, 0);
+    limited.countAfter = limited.outcome.used;
+  }
+  if (!isReserved) limited.hits = 0;
 }
 
 /** What has neither counters nor a record does not need the store. */
 async function changed(store: ReservationStore, change: ReservationChange): Promise<ReservationResult> {
   if (change.after !== undefined || change.steps.length > 0) return store.changeReservation(change);
-  return { outcome: change.opens?.isDenied === true ? 'denied' : 'done', counts: [], added: [] };
+  return { outcome: change.opens?.isDenied === true ? 'denied' : 'done', counts: [], added: [], found: [] };
 }
 
 /** @throws DecisionError when it is no record */

@@ -1,6 +1,9 @@
 import type { Denies } from '../counting/group';
 import type { Limit } from '../counting/limit';
-import { type CountedLimit, LARGEST_COUNT } from '../counting/operation';
+import type { Algorithm, AlgorithmLimit } from '../counting/algorithms/algorithm';
+import { algorithmOf } from '../counting/limit';
+import { type CountedLimit, LARGEST_COUNT, type Stored } from '../counting/operation';
+import { deciderOf, foundIn, holdText } from '../counting/reserved';
 import { type Decision, isQuota } from '../limiter/decision';
 import type { LimiterOptions } from '../limiter/options';
 import { DecisionError } from '../counting/decision-error';
@@ -71,15 +74,19 @@ export function endingOf(
   const indices: number[] = [];
   const ended = request.descriptors.map((_, index) => ({ reserved: 0, hits: hits[index] as number }));
   let present: readonly Resolution[] | undefined;
-  for (const [position, { index, limit, key, hits: reserved, isInMainStore, ...window }] of counted.entries()) {
+  for (const [position, each] of counted.entries()) {
+    const { index, limit, key, hits: reserved, isInMainStore, algorithm, ...window } = each;
     const own = ended[index] as (typeof ended)[number];
     own.reserved = reserved;
-    const held = made[position]!.added;
+    const { added: held, found } = made[position]!;
     const common = { hits: own.hits - held, denies: 'never' as Denies };
-    if (now < window.end * 1000) {
-      const entered = reserved === 0 ? {} : { held };
+    if (algorithm !== undefined || now < window.end * 1000) {
+      const entered = reserved === 0 ? {} : { held, hold: holdText(found) };
       const member = reserved === 0 ? undefined : memberOf(id, index, onExpiry);
-      const unlimited = { requestsPerUnit: LARGEST_COUNT, ...windowIn(window), isOneOfSeveral: isInMainStore };
+      const unlimited = {
+        ...{ requestsPerUnit: LARGEST_COUNT, ...windowIn(window), isOneOfSeveral: isInMainStore },
+        algorithm: algorithm && algorithmOf(algorithm),
+      };
       steps.push({ ...common, key, limit: unlimited, member, ...entered });
       indices.push(index);
       continue;
@@ -91,7 +98,7 @@ export function endingOf(
       const resolution = present[index]!;
       const limited = limitsOfResolution(resolution).find((each) => indexOf(resolution, each.limit) === limit);
       // The rule may have been removed or changed, or the limit does not apply at this hour.
-      if (limited === undefined || limited.limit.algorithm !== undefined) continue;
+      if (limited === undefined || deciderOf(limited.limit) !== undefined) continue;
       const unlimited = { ...plainLimit(limited.limit), requestsPerUnit: LARGEST_COUNT };
       steps.push({ ...rest, key: limited.key, limit: unlimited, member: undefined });
       indices.push(index);
@@ -111,7 +118,8 @@ export function recordOf(
       const { isOneOfSeveral: isInMainStore } = applied;
       const end = applied.endOfWindow(nowSeconds);
       const windowSeconds = applied.endsAt ?? applied.lengthSeconds;
-      return { index, limit, key, hits, windowSeconds, isInMainStore, end };
+      const algorithm = limitOf(deciderOf(applied));
+      return { index, limit, key, hits, windowSeconds, isInMainStore, end, algorithm };
     }),
   );
   return { ...call, counted, state: 'open' };
@@ -152,16 +160,25 @@ export function textOf(
   );
 }
 
-export function countsBefore({ record, made }: StoredRecord): ReadonlyMap<string, number> {
-  const before = new Map<string, number>();
-  record.counted.forEach(({ key }, index) => {
-    const { count, added } = made[index]!;
-    if (!before.has(key)) before.set(key, count - added);
+export function countsBefore({ record, made }: StoredRecord): Map<string, Stored> {
+  const before = new Map<string, Stored>();
+  record.counted.forEach(({ key, algorithm }, index) => {
+    const { count, added, found } = made[index]!;
+    const state = algorithm && foundIn(found, algorithmOf(algorithm));
+    if (!before.has(key)) before.set(key, state ?? count - added);
   });
   return before;
 }
 
-/** What counting needs of a limit without an algorithm, as data. */
-function plainLimit({ requestsPerUnit, lengthSeconds, endsAt, isOneOfSeveral }: CountedLimit): CountedLimit {
-  return { requestsPerUnit, lengthSeconds, endsAt, isOneOfSeveral };
+/** As data. */
+function limitOf(algorithm: Algorithm | undefined): AlgorithmLimit | undefined {
+  if (algorithm === undefined) return undefined;
+  const { name, requestsPerUnit, lengthSeconds, burst, postpaid } = algorithm;
+  return { name, requestsPerUnit, lengthSeconds, burst, postpaid };
+}
+
+/** What counting needs of a limit. */
+function plainLimit(limit: CountedLimit): CountedLimit {
+  const { requestsPerUnit, lengthSeconds, endsAt, isOneOfSeveral } = limit;
+  return { requestsPerUnit, lengthSeconds, endsAt, isOneOfSeveral, algorithm: deciderOf(limit) };
 }

@@ -14,6 +14,7 @@ import {
 } from '../counting/operation';
 import { mostOf } from '../counting/group';
 import type { LeaseRequest } from '../counting/grant';
+import { revived } from '../counting/reserved';
 import { areOneWindow, windowEnd } from '../counting/windows';
 import type { ServerState } from '../streams/server-state';
 import type { ServerStates } from '../streams/server-views';
@@ -219,7 +220,9 @@ export function serveCounters(channel: Channel, store: MemoryStore): void {
     return answersTo(operations, store.applyNow(operations));
   });
   channel.serve('read_record', (key: string) => store.readRecord(key));
-  channel.serve('change_reservation', (change: ReservationChange) => store.changeReservation(change));
+  channel.serve('change_reservation', (change: ReservationChange) =>
+    store.changeReservation({ ...change, steps: change.steps.map(revived) }),
+  );
   channel.serve('read_open', ({ counter, now }: ReadOpen) => store.readOpen(counter, now));
 }
 

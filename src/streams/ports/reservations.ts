@@ -1,5 +1,6 @@
 import type { Observable } from 'rxjs';
 import type { JudgedStep } from '../../counting/group';
+import { deciderOf, foundIn } from '../../counting/reserved';
 import { isWholeNumber } from '../../text/plain-number';
 import type { Counted } from '../../counting/operation';
 import type { RateLimitRequest } from '../../limiter/request';
@@ -196,14 +197,22 @@ export interface ReservationStep extends JudgedStep {
    * added is subtracted already, and added to the hits.
    */
   readonly held?: number | undefined;
+  /** Where an algorithm decides, the text of the `Hold` of that member. */
+  readonly hold?: string | undefined;
 }
 
 export type ReservationResult =
   /**
    * The counts after the steps. When it is denied: of those over their limit as if they were counted, of the others the
-   * present counts. And by how much each step has changed its counter, which saturates.
+   * present counts. And by how much each step has changed its counter, which saturates. And what it has found where an
+   * algorithm decides: see `foundText`; empty for other steps, and when the reservation is ended.
    */
-  | { readonly outcome: 'done' | 'denied'; readonly counts: readonly number[]; readonly added: readonly number[] }
+  | {
+      readonly outcome: 'done' | 'denied';
+      readonly counts: readonly number[];
+      readonly added: readonly number[];
+      readonly found: readonly string[];
+    }
   /** A counter has {@link MAX_OPEN} open reservations, or the memory those of a domain or of all that it keeps. */
   | { readonly outcome: 'full'; readonly of: 'counter' | 'domain' | 'store' }
   /** A member to remove was not there, nor the record: both are forgotten. */
@@ -216,12 +225,13 @@ export function isResultOf({ steps }: Pick<ReservationChange, 'steps'>, result: 
   const { outcome, ...rest } = (result ?? {}) as { readonly outcome?: unknown; readonly record?: unknown };
   if (outcome === 'full' || outcome === 'expired') return true;
   if (outcome === 'changed') return rest.record === undefined || typeof rest.record === 'string';
-  const { counts, added } = rest as { readonly counts?: unknown; readonly added?: unknown };
-  if ((outcome !== 'done' && outcome !== 'denied') || !Array.isArray(counts) || !Array.isArray(added)) return false;
+  const { counts, added, found } = rest as Readonly<Record<'counts' | 'added' | 'found', unknown>>;
+  if (outcome !== 'done' && outcome !== 'denied') return false;
+  if (!Array.isArray(counts) || !Array.isArray(added) || !Array.isArray(found)) return false;
   return (
-    counts.length === steps.length &&
-    added.length === steps.length &&
+    [counts, added, found].every(({ length }) => length === steps.length) &&
     counts.every(isWholeNumber) &&
+    found.every((text, index) => isFoundBy(steps[index]!, text)) &&
     steps.every((step, index) => isAddedBy(outcome === 'denied' ? { hits: 0 } : step, added[index]))
   );
 }
@@ -235,20 +245,28 @@ function isAddedBy({ hits, held = 0 }: Pick<ReservationStep, 'hits' | 'held'>, a
   );
 }
 
+function isFoundBy({ limit }: ReservationStep, text: unknown): boolean {
+  const decider = deciderOf(limit);
+  if (text === '') return true;
+  return typeof text === 'string' && decider !== undefined && foundIn(text, decider) !== undefined;
+}
+
 /** What a step has done. */
 export interface StepDone {
   readonly count: number;
   /** By how much the counter was changed: it saturates. */
   readonly added: number;
+  /** What it has found where an algorithm decides, otherwise empty. */
+  readonly found: string;
 }
 
 /** What {@link lineOf} has written; undefined for another text. */
 export function readLine(line: string): StepDone | undefined {
-  const [, count, added] = /^(\d{1,16}):(-?\d{1,16})$/.exec(line) ?? [];
-  return count === undefined ? undefined : { count: Number(count), added: Number(added) };
+  const [, count, added, found = ''] = /^(\d{1,16}):(-?\d{1,16})((?:\/\d{1,16}){3,6})?$/.exec(line) ?? [];
+  return count === undefined ? undefined : { count: Number(count), added: Number(added), found };
 }
 
 /** What a record has of a step that was done. */
-export function lineOf(count: number, added: number): string {
-  return `${count}:${added}`;
+export function lineOf({ count, added, found }: StepDone): string {
+  return `${count}:${added}${found}`;
 }

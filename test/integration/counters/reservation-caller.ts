@@ -23,7 +23,19 @@ const RULES = rulesetOf(
   { key: 'second', rateLimit: limit(10, 'SECOND') },
   { key: 'first', rateLimit: limit(10, 'MINUTE'), quotaMode: true },
   { key: 'other', rateLimit: limit(20, 'MINUTE'), quotaMode: true },
-  { key: 'slid', rateLimit: limit(10, 'MINUTE', { algorithm: 'sliding_window' }) },
+  { key: 'slid100', rateLimit: limit(100, 'MINUTE', { algorithm: 'sliding_window' }) },
+  { key: 'bucket100', rateLimit: limit(100, 'MINUTE', { algorithm: 'token_bucket' }) },
+  { key: 'fast', rateLimit: limit(10, 'SECOND', { algorithm: 'token_bucket', burst: 100 }) },
+  { key: 'all100', rateLimits: [limit(100, 'MINUTE'), limit(300, 'HOUR')], allOrNothing: true },
+  {
+    key: 'several',
+    rateLimits: [
+      limit(10, 'MINUTE', { algorithm: 'sliding_window' }),
+      limit(100, 'HOUR', { algorithm: 'token_bucket' }),
+      limit(1_000, 'DAY'),
+    ],
+    allOrNothing: true,
+  },
 );
 export const WINDOW: Readonly<Record<Name, number>> = { user: 60_000, team: 120_000, tried: 60_000, free: 1 };
 /** Five seconds before the windows end. */

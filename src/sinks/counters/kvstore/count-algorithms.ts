@@ -23,7 +23,7 @@ export const LIMIT = new Fields(
 const WEIGHT = 'math.ceil(other * (window - clock % window) / window)';
 
 /** In Lua: a window's number in the value of its key; see {@link ARITHMETIC}. */
-function windowValue(index: string): string {
+export function windowValue(index: string): string {
   return `(${index} % 2097151 + 1) * 4294967296`;
 }
 

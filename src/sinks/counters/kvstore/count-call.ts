@@ -3,7 +3,14 @@ import { TokenBucket } from '../../../counting/algorithms/bucket';
 import { MOST_IN_WINDOW, SlidingWindow } from '../../../counting/algorithms/sliding';
 import { mostOf } from '../../../counting/group';
 import { areOneWindow } from '../../../counting/windows';
-import { type CountedLimit, type Operation, groupLength, isGrantOf, isStoredOf } from '../../../counting/operation';
+import {
+  type Counted,
+  type CountedLimit,
+  type Operation,
+  groupLength,
+  isGrantOf,
+  isStoredOf,
+} from '../../../counting/operation';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import { type CommandOptions, type StepResult, joined } from './commands';
 import { LIMIT } from './count-algorithms';
@@ -172,7 +179,7 @@ export class CountCall implements ScriptArguments {
 }
 
 /** A limit for the script. @param random the random part of expiries, in seconds */
-function limitOf(limit: CountedLimit, random: number): string {
+export function limitOf(limit: CountedLimit, random: number): string {
   const algorithm = limit.algorithm!;
   const { name, requestsPerUnit, lifetime } = algorithm;
   const windows = {
@@ -222,12 +229,12 @@ function equalCalls({ hits, calls = [hits] }: Operation): readonly EqualCalls[] 
 }
 
 /** What a call takes from a bucket: more than fit into it never do, unless they are reported. */
-function takenFrom(bucket: TokenBucket, hits: number, isReport: boolean): Span {
+export function takenFrom(bucket: TokenBucket, hits: number, isReport: boolean): Span {
   return hits > bucket.capacity && !isReport ? { whole: bucket.span.whole + 1, part: 0 } : bucket.spanOf(hits);
 }
 
 /** A sliding window has a key for the windows with an even number, and one for those with an odd one. */
-function keysOf(operation: Operation): readonly Pick<Step, 'key'>[] {
+export function keysOf(operation: Counted): readonly Pick<Step, 'key'>[] {
   if (!(operation.limit.algorithm instanceof SlidingWindow)) return [operation];
   return [{ key: `${operation.key}_0` }, { key: `${operation.key}_1` }];
 }

@@ -16,7 +16,9 @@ import {
   timer,
 } from 'rxjs';
 import { DecisionError } from '../../../counting/decision-error';
-import type { Counted } from '../../../counting/operation';
+import { algorithmOf } from '../../../counting/limit';
+import type { Counted, CountedLimit } from '../../../counting/operation';
+import { deciderOf } from '../../../counting/reserved';
 import type { Timing } from '../../../streams/deadline';
 import type { ReservationStep } from '../../../streams/ports/reservations';
 import { endedAtOnce } from '../open-reservations';
@@ -47,7 +49,7 @@ const LATER = 1_000;
  * - Atomic: a member that is due is of an earlier reservation, which it replaces.
  */
 const ENTER = script(lua`${CLOCK}
-local now = math.floor(clock(ARGV[1]) / 1000)
+local now = math.floor(timeOf(ARGV[1]) / 1000)
 for i = 4, #ARGV do
   local known = redis.call('ZSCORE', KEYS[1], ARGV[i])
   if not known or tonumber(known) <= now then redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[i]) end
@@ -70,7 +72,7 @@ for i = 3, #ARGV, 2 do
 end
 local first = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 if not first[1] then return { -1 } end
-local now = math.floor(clock(ARGV[1]) / 1000)
+local now = math.floor(timeOf(ARGV[1]) / 1000)
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[2])
 return { math.max(0, first[2] - now), unpack(due) }
 `);
@@ -206,14 +208,22 @@ export function isGivenBack({ member }: ReservationStep): boolean {
 }
 
 /**
- * A counter and one of its members, as the script of reservations writes them, too, behind `m` if the counter is in the
- * main store in any case, and `s` if it is where limits per second are.
+ * Where counters are, and what decides: the first character of a member of the set. Those of the second line are where
+ * limits per second are; the others are in the main store in any case.
  */
+const PLACES: Readonly<Record<string, 'sliding_window' | 'token_bucket' | undefined>> = {
+  ...{ m: undefined, w: 'sliding_window', b: 'token_bucket' },
+  ...{ s: undefined, W: 'sliding_window', B: 'token_bucket' },
+};
+
+/** A counter and one of its members, as the script of reservations writes them, too. */
 function dueMember({ key, limit, member }: ReservationStep): string {
-  return `${isPerSecond(limit) ? 's' : 'm'}${key}\n${member}`;
+  const decider = deciderOf(limit)?.name;
+  const places = Object.entries(PLACES).filter(([, name]) => name === decider);
+  return `${places[isPerSecond(limit) ? 1 : 0]![0]}${key}\n${member}`;
 }
 
-const DUE = /^([ms])(.*)\nc:\d+:[^\n]+$/s;
+const DUE = /^([mwbsWB])(.*)\nc:\d+:[^\n]+$/s;
 
 /** @param due members with their scores; what another program has written is no member */
 function countersOf(due: readonly string[]): ReadonlyMap<string, DueCounter> {
@@ -222,9 +232,16 @@ function countersOf(due: readonly string[]): ReadonlyMap<string, DueCounter> {
     const [, place, key] = DUE.exec(due[index]!) ?? [];
     if (key === undefined) continue;
     const known = counters.get(key);
-    const limit = { requestsPerUnit: 0, lengthSeconds: 1, isOneOfSeveral: place === 'm' };
-    if (known === undefined) counters.set(key, { counter: { key, limit }, count: 1 });
+    if (known === undefined) counters.set(key, { counter: { key, limit: limitAt(place!) }, count: 1 });
     else known.count += 1;
   }
   return counters;
+}
+
+/** A limit with which a counter is found; what its members hold is in them. */
+function limitAt(place: string): CountedLimit {
+  const name = PLACES[place];
+  const any = { requestsPerUnit: 1, lengthSeconds: 1 };
+  const algorithm = name && algorithmOf({ ...any, name, burst: undefined });
+  return { ...any, algorithm, isOneOfSeveral: 'mwb'.includes(place) };
 }

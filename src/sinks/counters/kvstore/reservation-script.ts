@@ -1,3 +1,4 @@
+import { ALGORITHMS } from './reservation-algorithms';
 import { CLOCK, COMMON, Fields, lua, script } from './script';
 
 /** The last argument: a list of these, then for each step a list of {@link STEP}. */
@@ -26,6 +27,17 @@ export const STEP = new Fields(
   'member',
   /** Of the list, in seconds. */
   'listLifetime',
+  /** The algorithm whose state is in the counter; empty: none. And its {@link LIMIT}, 0 where it is only swept. */
+  'kind',
+  'decider',
+  /** What the hits take from the state, or what negative ones give back to it, positive. */
+  'whole',
+  'part',
+  /** The same of all hits that were used, if the member has expired. */
+  'lateWhole',
+  'latePart',
+  /** What one hit takes. */
+  'perHit',
 );
 
 /** In seconds. What is due waits for an instance to start, also after an outage of all for a day. */
@@ -37,11 +49,12 @@ export const DUE_LIFETIME = 25 * 3_600;
  * replies hold texts, and each call has one change: it has nothing in common with counting but how a counter is read
  * and changed.
  *
- * - KEYS: the record, then for each step its counter and the list of the counter; then the set of `DueReservations`,
- *   unless it is in another place.
+ * - KEYS: the record, then for each step its counter, a second key and the list of the counter; then the set of
+ *   `DueReservations`, unless it is in another place. The second key is that of the odd windows of a sliding window, and
+ *   what was given back to a token bucket, in microseconds; the counter again for others.
  * - ARGV: the record as it must be, empty for none; the new one, empty for none; and JSON: {@link CHANGE}.
- * - Result: a list with `done` or `denied` and for each step a count and by how much it was changed, `full`,
- *   `expired`, or `changed` and the record; or the error of a key.
+ * - Result: a list with `done` or `denied` and for each step a count, by how much it was changed, and what it has found
+ *   as a text, see `foundText`; `full`, `expired`, or `changed` and the record; or the error of a key.
  * - Atomic: what is reserved must not be counted by others in between, and a reservation ends once.
  *
  * A member begins with `c` or `s`, and is entered with what was added to the counter after that. Members that have
@@ -52,6 +65,8 @@ export const DUE_LIFETIME = 25 * 3_600;
  */
 export const RESERVATION = script(lua`${COMMON}${CLOCK}
 local function heldBy(member) return tonumber(string.match(member, '^c(%d+)')) or 0 end
+local time, clock
+${ALGORITHMS}
 local before, after = ARGV[1], ARGV[2]
 local record = pcall('GET', KEYS[1])
 if type(record) == 'table' then return record end
@@ -59,20 +74,33 @@ if (record or '') ~= before then return { 'changed', record or '' } end
 local change = cjson.decode(ARGV[3])
 ${CHANGE.read('change', 1)}
 local opens, holds = ttl > 0, false
-now = math.floor(clock(now) / 1000)
-local steps = { unpack(change, ${CHANGE.size + 1}) }
-local due = KEYS[2 * #steps + 2]
+time = timeOf(now)
+clock = math.floor(time / 1000)
+now = clock
+local steps, late = { unpack(change, ${CHANGE.size + 1}) }, {}
+local due = KEYS[3 * #steps + 2]
 for i = 1, #steps do
-  ${STEP.read('steps[i]', 1, 'member')}
-  local counter, list = KEYS[2 * i], KEYS[2 * i + 1]
+  ${STEP.read('steps[i]', 1, 'member', 'kind', 'decider')}
+  local counter, second, list = KEYS[3 * i - 1], KEYS[3 * i], KEYS[3 * i + 1]
+  if decider ~= 0 then
+    local state = read(decider, 3 * i - 2)
+    if state.err then return state end
+  end
   if member ~= '' then holds = true end
   if opens then
     local ended = pcall('ZRANGEBYSCORE', list, '-inf', now, 'LIMIT', 0, ending)
     if ended.err then return ended end
     if #ended > 0 then
       local hits = 0
-      for _, each in ipairs(ended) do hits = hits + heldBy(each) end
-      local rest = step(counter, -math.min(hits, LARGEST))
+      for _, each in ipairs(ended) do
+        if kind == '' then
+          hits = hits + heldBy(each)
+        elseif string.sub(each, 1, 1) == 'c' then
+          local back = giveBack(kind, counter, second, each)
+          if type(back) == 'table' then return back end
+        end
+      end
+      local rest = kind == '' and step(counter, -math.min(hits, LARGEST))
       if type(rest) == 'table' then return rest end
       pcall('ZREMRANGEBYRANK', list, 0, #ended - 1)
     end
@@ -81,37 +109,60 @@ for i = 1, #steps do
     local score = pcall('ZSCORE', list, member)
     if type(score) == 'table' then return score end
     if not score and not record then return { 'expired' } end
-    if not score then steps[i][1] = steps[i][1] + heldBy(member) end
+    if not score and string.sub(member, 1, 1) == 'c' then
+      late[i] = true
+      steps[i][1] = steps[i][1] + heldBy(member)
+    end
   end
 end
-local counts, sums, together, over = {}, {}, 0, 0
+local counts, sums, together, over, found = {}, {}, 0, 0, {}
 local isOver = isDenied == 1
 for i = 1, #steps do
-  ${STEP.read('steps[i]', 1, 'hits', 'limit', 'denies')}
-  local counter = KEYS[2 * i]
-  local count = sums[counter] or step(counter, 0)
-  if type(count) == 'table' then return count end
-  local sum = math.min(LARGEST, count + hits)
-  if hits < 0 then sum = math.max(0, sum) end
-  sums[counter], counts[i] = sum, { count, sum }
+  ${STEP.read('steps[i]', 1)}
+  local counter, second = KEYS[3 * i - 1], KEYS[3 * i]
+  local count, sum, isAbove = 0, 0, false
+  found[i] = ''
+  if kind == '' then
+    count = sums[counter] or step(counter, 0)
+    if type(count) == 'table' then return count end
+    sum = math.min(LARGEST, count + hits)
+    if hits < 0 then sum = math.max(0, sum) end
+    sums[counter], isAbove = sum, sum > limit
+  elseif decider ~= 0 and opens then
+    local state = sums[counter] or read(decider, 3 * i - 2)
+    found[i] = string.format('/%.0f/%.0f/%.0f', state.state, state.other, time)
+    if member ~= '' then found[i] = found[i] .. holdOf(kind, decider, state, second, whole) end
+    sums[counter], isAbove = take(decider, state, whole, part)
+    if not isAbove then sum = hits end
+  elseif late[i] or hits >= 0 then
+    if late[i] then whole, part = lateWhole, latePart end
+    sum = hits
+    local err = hits > 0 and keep(decider, take(decider, read(decider, 3 * i - 2), whole, part, true))
+    if err then return err end
+  elseif member ~= '' then
+    local back = giveBack(kind, counter, second, member, whole)
+    if type(back) == 'table' then return back end
+    sum = -math.floor(back / perHit)
+  end
+  counts[i] = { count, sum, isAbove }
   if denies == 'together' then together = together + 1 end
-  if sum > limit then
+  if isAbove then
     if denies == 'alone' then isOver = true elseif denies == 'together' then over = over + 1 end
   end
 end
 isOver = opens and (isOver or (together > 0 and over == together))
 local reply, texts = { isOver and 'denied' or 'done' }, {}
 for i = 1, #steps do
-  ${STEP.read('steps[i]', 1, 'limit')}
-  local count, sum = unpack(counts[i])
+  ${STEP.read('steps[i]', 1, 'kind')}
+  local count, sum, isAbove = unpack(counts[i])
   local added = sum - count
   if isOver then
     added = 0
-    if sum <= limit then sum = count end
+    if not isAbove then sum = count end
   end
-  sum = math.max(0, sum)
-  reply[2 * i], reply[2 * i + 1] = sum, added
-  texts[i] = string.format('%.0f:%.0f', sum, added)
+  sum = kind == '' and math.max(0, sum) or 0
+  reply[3 * i - 1], reply[3 * i], reply[3 * i + 1] = sum, added, found[i]
+  texts[i] = string.format('%.0f:%.0f%s', sum, added, found[i])
 end
 if isOver then return reply end
 local written = {}
@@ -124,13 +175,17 @@ end
 if type(written) == 'table' and written.err then return written end
 for i = 1, #steps do
   ${STEP.read('steps[i]', 1)}
-  local counter, list = KEYS[2 * i], KEYS[2 * i + 1]
-  if hits ~= 0 then step(counter, hits, hits, expiry, left) end
+  local counter, list = KEYS[3 * i - 1], KEYS[3 * i + 1]
+  if kind ~= '' then
+    if opens and sums[counter] then keep(decider, sums[counter]) end
+    sums[counter] = nil
+  elseif hits ~= 0 then step(counter, hits, hits, expiry, left) end
   if member ~= '' then
-    local dueMember = 'm' .. counter .. '\n' .. string.gsub(member, '^c%d*', 'c')
+    local name = string.gsub(member, '^c[%d/]*', 'c')
+    local dueMember = string.format('%s%s\n%s', PLACES[kind] or 'm', kind == 'sliding_window' and string.sub(counter, 1, -3) or counter, name)
     local isDue = due and string.sub(member, 1, 1) == 'c'
     if opens then
-      pcall('ZADD', list, now + ttl, string.format('%s%.0f%s', string.sub(member, 1, 1), reply[2 * i + 1], string.sub(member, 2)))
+      pcall('ZADD', list, now + ttl, heldMember(member, reply[3 * i], found[i]))
       expire(list, listLifetime, listLifetime)
       if isDue then
         pcall('ZADD', due, now + ttl, dueMember)

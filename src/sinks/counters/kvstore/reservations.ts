@@ -3,6 +3,7 @@ import {
   MAX_OPEN,
   MOST_SHOWN,
   type OpenReservations,
+  type OpenedReservation,
   type ReservationChange,
   ReservationError,
   type ReservationResult,
@@ -11,7 +12,11 @@ import {
   isResultOf,
 } from '../../../streams/ports/reservations';
 import { endedAtOnce, heldMember, openReservation } from '../open-reservations';
+import { MOST_REPORTED, type Span } from '../../../counting/algorithms/algorithm';
+import { TokenBucket } from '../../../counting/algorithms/bucket';
 import type { Counted } from '../../../counting/operation';
+import { deciderOf } from '../../../counting/reserved';
+import { keysOf, limitOf, takenFrom } from './count-call';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import type { CommandRunner } from './administration';
 import type { SendCommand } from './commands';
@@ -25,8 +30,10 @@ import { InvalidReply, isReply } from './store-error';
 
 /** The list of a counter outlives its window by so many seconds: the clocks of processes differ. */
 const MARGIN = 60;
+/** For how many seconds a reservation is open at most. */
+const LONGEST_OPEN = 3_600;
 /** What {@link heldMember} makes. */
-const MEMBER = /^[cs]\d{1,16}:\d+:/;
+const MEMBER = /^[cs]\d{1,16}(?:\/\d{1,16})*:\d+:/;
 
 export interface ReservationsOptions {
   /** The server that has a counter. */
@@ -60,7 +67,7 @@ export function kvstoreReservations(options: ReservationsOptions): ReservationSt
         return typeof reply === 'string' ? reply : undefined;
       }),
     change: async (counter, change) => {
-      const keys = [change.key, ...change.steps.flatMap((step) => [step.key, listOf(step)])];
+      const keys = [change.key, ...change.steps.flatMap((step) => [...twoKeysOf(step), listOf(step)])];
       // All is in one place.
       if (counter === undefined && !isCluster) keys.push(dueKey);
       const args = [change.before ?? '', change.after ?? '', argumentOf(change, options)];
@@ -84,6 +91,13 @@ export function kvstoreReservations(options: ReservationsOptions): ReservationSt
   /** Runs commands on a key, or on one that is beside a counter. */
   function runAt<T>(counter: Counted | undefined, key: string, commands: Commands<T>): Promise<T> {
     return counter === undefined ? records.run(key, commands) : storeOf(counter).run(counter.key, commands);
+  }
+
+  /** See the keys of {@link RESERVATION}. */
+  function twoKeysOf(step: ReservationStep): readonly string[] {
+    if (deciderOf(step.limit)?.name === 'token_bucket') return [step.key, places.nameBeside(step, 'given_back')];
+    const [first, second = first] = keysOf(step);
+    return [first!.key, second!.key];
   }
 
   /** The open reservations of a counter: a sorted set by the time at which they expire. */
@@ -159,19 +173,33 @@ function argumentOf(
     most: MAX_OPEN,
     ending: endedAtOnce(steps.length),
   });
-  return `[${change}${steps.map((step) => `,[${stepOf(step, jitter)}]`).join('')}]`;
+  return `[${change}${steps.map((step) => `,[${stepOf(step, { jitter, opens })}]`).join('')}]`;
 }
 
-function stepOf({ hits, limit, denies, member = '', held }: ReservationStep, jitter: number): string {
+function stepOf(
+  { hits, limit, denies, member = '', held = 0, hold }: ReservationStep,
+  { jitter, opens }: { readonly jitter: number; readonly opens: OpenedReservation | undefined },
+): string {
   const left = secondsLeft(limit);
+  const decider = deciderOf(limit);
+  const bucket = decider instanceof TokenBucket ? decider : undefined;
+  function taken(of: number): Span {
+    if (bucket === undefined) return { whole: of, part: 0 };
+    return takenFrom(bucket, Math.min(of, MOST_REPORTED), opens === undefined);
+  }
+  const [own, late] = [taken(Math.abs(hits)), taken(hits + held)];
   return STEP.write({
     hits,
     expiry: lifetimeOf(limit) + randomPart(jitter),
     left,
     limit: limit.requestsPerUnit,
     denies: `"${denies}"`,
-    member: JSON.stringify(held === undefined ? member : heldMember(member, held)),
-    listLifetime: left + MARGIN,
+    member: JSON.stringify(opens === undefined && member !== '' ? heldMember(member, held, hold) : member),
+    listLifetime: MARGIN + (decider === undefined ? left : LONGEST_OPEN),
+    kind: `"${decider?.name ?? ''}"`,
+    decider: decider === undefined ? 0 : `[${limitOf(limit, randomPart(jitter))}]`,
+    ...{ whole: own.whole, part: own.part, lateWhole: late.whole, latePart: late.part },
+    perHit: bucket?.microsecondsPerHit ?? 1,
   });
 }
 
@@ -186,6 +214,6 @@ function membersOf(outcome: unknown, rest: readonly unknown[]): object {
   if (outcome === 'expired') return {};
   if (outcome === 'full') return { of: 'counter' };
   if (outcome === 'changed') return { record: rest[0] === '' ? undefined : rest[0] };
-  const [counts, added] = [0, 1].map((part) => rest.filter((_, index) => index % 2 === part));
-  return { counts, added };
+  const [counts, added, found] = [0, 1, 2].map((part) => rest.filter((_, index) => index % 3 === part));
+  return { counts, added, found };
 }

@@ -56,11 +56,11 @@ export class Fields<Name extends string> {
 }
 
 /**
- * In Lua: `clock(given)`, the Unix time in microseconds: that of the server, not of the caller, whose clock may be
+ * In Lua: `timeOf(given)`, the Unix time in microseconds: that of the server, not of the caller, whose clock may be
  * wrong; in tests the given one, which is not empty then.
  */
 export const CLOCK = lua`
-local function clock(given)
+local function timeOf(given)
   if given ~= '' then return tonumber(given) end
   local time = redis.call('TIME')
   return time[1] * 1000000 + time[2]

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { judgeReservation } from '../../../counting/group';
-import { type Counted, LARGEST_COUNT } from '../../../counting/operation';
+import type { Counted } from '../../../counting/operation';
+import { deciderOf, foundIn, foundText, holdText, revived } from '../../../counting/reserved';
 import { DecisionError, timedOut } from '../../../counting/decision-error';
 import type { DueReservations } from './due-reservations';
 import {
@@ -85,11 +86,10 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     if (isDeniedAnyway || steps.every(holdsNothing)) {
       const record = await this.readRecord(key);
       if (record !== undefined) return { outcome: 'changed', record };
-      const present = new Map<string, number>();
-      for (const step of steps) present.set(step.key, (await this.#countOne(change, reading(step))).count ?? 0);
-      const { isDenied, ...counts } = judgeReservation(steps, isDeniedAnyway, (counter) => present.get(counter)!);
-      if (isDenied || change.after === undefined) return { outcome: isDenied ? 'denied' : 'done', ...counts };
-      return (await this.#begin(change, change.after, until)) ?? { outcome: 'done', ...counts };
+      const { isDenied, ...judged } = await this.#judgePresent(change, isDeniedAnyway);
+      const result = { outcome: isDenied ? 'denied' : 'done', ...judged } as const;
+      if (isDenied || change.after === undefined) return result;
+      return (await this.#begin(change, change.after, until)) ?? result;
     }
     // A name that cannot be made is noticed before anything is written.
     for (const step of steps) this.#beside(change, step);
@@ -135,31 +135,28 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
   async #count(change: ReservationChange, pending: string): Promise<ReservationResult | undefined> {
     const { steps, after } = change;
     const attempt = attemptOf(pending);
+    const done: StepDone[] = [];
     /**
      * The attempts whose records this process has made, or found: another process, which this one has taken over from,
      * may have counted late.
      */
     const attempts = new Set([attempt]);
-    const counts: number[] = [];
-    const added: number[] = [];
     let outcome: CountedStep['outcome'] = 'done';
     try {
       for (const step of steps) {
         const result = await this.#countOne(change, step, attempt);
         if (result.attempt !== undefined) attempts.add(result.attempt);
-        if (result.count !== undefined) counts.push(result.count);
-        added.push(result.added ?? 0);
+        if (result.done !== undefined) done.push(result.done);
         outcome = result.outcome;
         if (outcome !== 'done') break;
       }
-      const together = steps.flatMap(({ denies, limit }, index) =>
-        denies === 'together' ? [counts[index]! > limit.requestsPerUnit] : [],
+      const together = steps.flatMap(({ denies, limit, hits }, index) =>
+        denies === 'together' && outcome === 'done' ? [isOver({ limit, hits }, done[index]!)] : [],
       );
       if (outcome === 'done' && together.length > 0 && !together.includes(false)) outcome = 'denied';
       if (outcome === 'done') {
-        const lines = counts.map((count, index) => lineOf(count, added[index]!)).join();
-        const { outcome: made } = await this.#setRecord(change, pending, `${after}\n${lines}`);
-        return made === 'done' ? { outcome: 'done', counts, added } : undefined;
+        const { outcome: made } = await this.#setRecord(change, pending, `${after}\n${done.map(lineOf).join()}`);
+        return made === 'done' ? { outcome: 'done', ...columnsOf(done) } : undefined;
       }
     } catch (error) {
       // What cannot be given back now is given back by the next call with this id, or when the reservation would have
@@ -169,7 +166,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     }
     await this.#abandon(change, pending, attempts);
     if (outcome === 'full') return { outcome, of: 'counter' };
-    return { outcome, counts: await this.#deniedCounts(steps, counts), added: steps.map(() => 0) };
+    return { outcome, ...(await this.#deniedCounts(change, done)) };
   }
 
   /** What holds nothing has no record, and is only read. */
@@ -181,12 +178,12 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
       steps: [{ ...step, denies: step.denies === 'alone' ? 'alone' : 'never' }],
     });
     if (result.outcome === 'done' || result.outcome === 'denied') {
-      return { outcome: result.outcome, count: result.counts[0], added: result.added[0] };
+      return { outcome: result.outcome, done: firstOf(result) };
     }
     if (result.outcome === 'full') return { outcome: 'full' };
     const { record = '' } = result.outcome === 'changed' ? result : {};
     const known = stepIn(record, COUNTED);
-    if (known !== undefined) return { outcome: 'done', ...known, attempt: attemptOf(record) };
+    if (known !== undefined) return { outcome: 'done', done: known, attempt: attemptOf(record) };
     throw new DecisionError('store_failed', 'the key of a step of a reservation holds something else in the store');
   }
 
@@ -213,26 +210,46 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
       const before = await this.#places.read(step, beside.key);
       const counted = stepIn(before, COUNTED);
       if (counted === undefined || !isOwn(attemptOf(before!))) continue;
-      const back = { ...step, hits: -counted.added, held: counted.added };
+      const back = { ...step, hits: -counted.added, held: counted.added, hold: holdText(counted.found) };
       await this.#places.change(step, { ...beside, before, after: undefined, steps: [back] });
     }
   }
 
-  /**
-   * The counts of the steps of a reservation that is denied.
-   *
-   * @param counted those of the steps that were counted, of which the last one is over its limit, or several are
-   */
-  async #deniedCounts(steps: readonly ReservationStep[], counted: readonly number[]): Promise<readonly number[]> {
-    const present = new Map<string, number>();
-    for (const step of steps) {
-      if (!present.has(step.key)) present.set(step.key, countIn(await this.#places.read(step, step.key)));
+  /** What the steps would come to now, which are only read. */
+  async #judgePresent(
+    change: ReservationChange,
+    isDeniedAnyway: boolean,
+  ): Promise<Pick<Done, 'counts' | 'added' | 'found'> & { readonly isDenied: boolean }> {
+    const present = new Map<string, StepDone>();
+    for (const step of change.steps) {
+      if (present.has(step.key)) continue;
+      present.set(step.key, (await this.#countOne(change, reading(step))).done ?? NOTHING_DONE);
     }
-    const { counts } = judgeReservation(steps, true, (key) => present.get(key)!);
+    const { states, ...judged } = judgeReservation(change.steps, isDeniedAnyway, {
+      count: (key) => present.get(key)!.count,
+      // The store has checked it.
+      state: ({ key, limit }) => foundIn(present.get(key)!.found, deciderOf(limit)!)!,
+    });
+    return { ...judged, found: states.map((found) => (found === undefined ? '' : foundText(found[0], []))) };
+  }
+
+  /**
+   * What the steps of a reservation have come to that is denied.
+   *
+   * @param counted those that were counted, of which the last one is over its limit, or several are
+   */
+  async #deniedCounts(
+    change: ReservationChange,
+    counted: readonly StepDone[],
+  ): Promise<Pick<Done, 'counts' | 'added' | 'found'>> {
+    const { counts, added, found } = await this.#judgePresent(change, true);
     // Others may have given hits back meanwhile; the call was denied even so.
-    return counts.map((count, index) =>
-      (counted[index] ?? 0) > steps[index]!.limit.requestsPerUnit ? counted[index]! : count,
-    );
+    const isOverAt = change.steps.map((step, index) => counted[index] !== undefined && isOver(step, counted[index]));
+    return {
+      counts: counts.map((count, index) => (isOverAt[index] ? counted[index]!.count : count)),
+      added,
+      found: found.map((text, index) => (isOverAt[index] ? counted[index]!.found : text)),
+    };
   }
 
   // ---------------------------------------------------------------- ending
@@ -246,14 +263,15 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     const record = await this.#complete(key, text);
     this.#due.leave(steps);
     const done = steps.map((_, index) => stepIn(record?.slice(after!.length + 1).split(',')[index])!);
-    return { outcome: 'done', counts: done.map(({ count }) => count), added: done.map(({ added }) => added) };
+    return { outcome: 'done', ...columnsOf(done) };
   }
 
   /** Does what is left of ending a reservation. Resolves with its record. */
   async #complete(key: string, text: string | undefined): Promise<string | undefined> {
     const [after, ending] = text?.split(ENDING) ?? [];
     if (after === undefined || ending === undefined) return text;
-    const change: ReservationChange = { ...(JSON.parse(ending) as Ending), key, before: text, after };
+    const parsed = JSON.parse(ending) as Ending;
+    const change: ReservationChange = { ...parsed, steps: parsed.steps.map(revived), key, before: text, after };
     const lines: string[] = [];
     for (const [index, step] of change.steps.entries()) {
       const beside = this.#beside(change, step, index);
@@ -263,7 +281,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
       const before = step.member === undefined ? undefined : await this.#places.read(step, beside.key);
       const found =
         stepIn(before, ENDED) ?? (await this.#endOne(step, { ...beside, before, after: ENDED, steps: [step] }));
-      lines.push(lineOf(found.count, found.added));
+      lines.push(lineOf(found));
     }
     const record = lines.length === 0 ? after : `${after}\n${lines.join()}`;
     await this.#setRecord(change, text, record);
@@ -272,8 +290,8 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
 
   async #endOne(step: ReservationStep, change: ReservationChange): Promise<StepDone> {
     const result = await this.#places.change(step, change);
-    if (result.outcome === 'done') return { count: result.counts[0]!, added: result.added[0]! };
-    return (result.outcome === 'changed' ? stepIn(result.record, ENDED) : undefined) ?? { count: 0, added: 0 };
+    if (result.outcome === 'done') return firstOf(result);
+    return (result.outcome === 'changed' ? stepIn(result.record, ENDED) : undefined) ?? NOTHING_DONE;
   }
 
   // ---------------------------------------------------------------- records
@@ -303,8 +321,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
 
 interface CountedStep {
   readonly outcome: 'done' | 'denied' | 'full';
-  readonly count?: number | undefined;
-  readonly added?: number | undefined;
+  readonly done?: StepDone | undefined;
   /** The one whose record was there before. */
   readonly attempt?: string | undefined;
 }
@@ -333,10 +350,28 @@ function attemptOf(text: string): string {
 }
 
 function stepsOf(pending: string): readonly ReservationStep[] {
-  return JSON.parse(pending.slice(pending.indexOf(' ', PENDING.length) + 1)) as readonly ReservationStep[];
+  return (JSON.parse(pending.slice(pending.indexOf(' ', PENDING.length) + 1)) as readonly ReservationStep[]).map(
+    revived,
+  );
 }
 
-/** The count of a counter; 0 when it holds something else, which counting would have found. */
-function countIn(text = '0'): number {
-  return Math.min(LARGEST_COUNT, Math.max(0, Number(text) || 0));
+const NOTHING_DONE: StepDone = { count: 0, added: 0, found: '' };
+
+type Done = Extract<ReservationResult, { readonly counts: unknown }>;
+
+function firstOf({ counts, added, found }: Done): StepDone {
+  return { count: counts[0]!, added: added[0]!, found: found[0]! };
+}
+
+function columnsOf(done: readonly StepDone[]): Pick<Done, 'counts' | 'added' | 'found'> {
+  return {
+    counts: done.map(({ count }) => count),
+    added: done.map(({ added }) => added),
+    found: done.map(({ found }) => found),
+  };
+}
+
+/** Whether a step that was counted is over its limit. */
+function isOver({ limit, hits }: Pick<ReservationStep, 'limit' | 'hits'>, { count, added }: StepDone): boolean {
+  return deciderOf(limit) === undefined ? count > limit.requestsPerUnit : added < hits;
 }

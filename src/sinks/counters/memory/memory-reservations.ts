@@ -1,4 +1,6 @@
-import type { ExpiringCounts } from '../../../counting/counts';
+import { type Algorithm, type LimitState, MOST_REPORTED } from '../../../counting/algorithms/algorithm';
+import { type ExpiringCounts, lifetimeOf } from '../../../counting/counts';
+import { type Hold, amountOf, deciderOf, foundText, hitsOf, holdOf, returned } from '../../../counting/reserved';
 import {
   KEPT,
   MAX_OPEN,
@@ -58,6 +60,13 @@ interface OpenEntry extends Entry {
 interface Member {
   readonly expiresAt: number;
   readonly held: number;
+  /** Of a limit that an algorithm decides. */
+  readonly decided?: Decided | undefined;
+}
+
+interface Decided {
+  readonly algorithm: Algorithm;
+  readonly hold: Hold;
 }
 
 /** The open reservations of a counter. */
@@ -65,6 +74,8 @@ interface OpenOnes {
   readonly members: Map<string, Member>;
   /** None expires before. */
   next: number;
+  /** What was given back to a bucket, in microseconds. */
+  givenBack: number;
 }
 
 /** Reservations in the memory of this process, on the counts of its store. */
@@ -122,9 +133,9 @@ export class MemoryReservations {
     for (const [record, entry] of this.#open) {
       work += 1;
       if (entry.expiresAt <= now) {
-        for (const [counter, member] of entry.members) this.#giveBack(counter, member);
+        for (const [counter, member] of entry.members) this.#giveBack(counter, member, now);
         this.#forget(record, entry);
-        this.#keep(record, entry);
+        this.#remember(record, entry);
         work += WORK_OF_MEMBER * entry.members.length;
       }
       if (work < WORK_OF_TURN) continue;
@@ -146,42 +157,90 @@ export class MemoryReservations {
     const held = steps.filter(({ member }) => member !== undefined);
     const full = held.length === 0 ? undefined : this.#fullOf(held, domain);
     if (full !== undefined) return { outcome: 'full', of: full };
-    const { isDenied, ...result } = judgeReservation(steps, isDeniedAnyway, (key) => this.#counts.get(tableKey(key)));
+    const { isDenied, states, counts, added } = judgeReservation(steps, isDeniedAnyway, {
+      count: (key) => this.#counts.get(tableKey(key)),
+      state: ({ key, limit }) => this.#state(tableKey(key), limit.algorithm!, now),
+    });
+    const holds = steps.map(({ key, limit, member, hits }, index) => {
+      if (isDenied || member === undefined || states[index] === undefined) return [];
+      return holdOf(limit.algorithm!, states[index][0], hits, this.#lists.get(tableKey(key))?.givenBack ?? 0);
+    });
+    const found = states.map((each, index) => (each === undefined ? '' : foundText(each[0], holds[index]!)));
+    const result = { counts, added, found };
     if (isDenied) return { outcome: 'denied', ...result };
-    const members = steps.flatMap((step, index) => this.#enter(step, { expiresAt, held: result.added[index]! }));
-    for (const step of steps) this.#count(step, now);
+    const members = steps.flatMap((step, index) => {
+      const algorithm = deciderOf(step.limit);
+      const decided = algorithm && { algorithm, hold: holds[index]! };
+      return this.#enter(step, { expiresAt, held: added[index]!, decided });
+    });
+    for (const [index, step] of steps.entries()) {
+      const state = states[index]?.[1];
+      if (state === undefined) this.#count(step, now);
+      else this.#keep(tableKey(step.key), step.limit.algorithm!, { state, now });
+    }
     const until = now + lifetime;
     if (members.length > 0) {
       const entry = entryOf(textOf(after!, result), until);
       this.#add(record, { ...entry, expiresAt, domain: ownText(tableKey(domain)), members });
-    } else if (after !== undefined) this.#keep(record, entryOf(after, until));
+    } else if (after !== undefined) this.#remember(record, entryOf(after, until));
     return { outcome: 'done', ...result };
   }
 
   #end({ key: record, after = '', lifetime, steps: asked }: ReservationChange, now: number): ReservationResult {
     // What has expired was given back.
     const steps = asked.map((step) => {
-      const { key, hits, member, held = 0 } = step;
-      const isGone = member?.startsWith('c') === true && !this.#lists.get(tableKey(key))?.members.has(member);
+      const { key, hits, member = '', held = 0 } = step;
+      const open = this.#lists.get(tableKey(key));
+      const isGone = member.startsWith('c') && open?.members.has(member) !== true;
       return isGone ? { ...step, hits: hits + held } : step;
     });
     const entry = this.#open.get(record);
-    if (entry !== undefined) {
-      this.#forget(record, entry);
-      // Also the lists of counters whose window has ended, which have no step.
-      for (const [counter, member] of entry.members) this.#leave(counter, member);
-    }
     const [counts, added]: [number[], number[]] = [[], []];
     for (const step of steps) {
+      const algorithm = deciderOf(step.limit);
+      if (algorithm !== undefined) {
+        counts.push(0);
+        added.push(this.#settle(step, algorithm, now));
+        continue;
+      }
       const before = this.#counts.get(tableKey(step.key));
       const count = this.#count(step, now);
       counts.push(count);
       added.push(count - before);
     }
     // The record of a reservation that holds nothing is kept as long as its id can be ended.
+    const found = steps.map(() => '');
+    if (entry !== undefined) {
+      this.#forget(record, entry);
+      // Also the lists of counters whose window has ended, which have no step.
+      for (const [counter, member] of entry.members) this.#leave(counter, member);
+    }
     const kept = entry === undefined ? lifetime : Math.min(lifetime, KEPT);
-    this.#keep(record, entryOf(textOf(after, { counts, added }), now + kept));
-    return { outcome: 'done', counts, added };
+    this.#remember(record, entryOf(textOf(after, { counts, added, found }), now + kept));
+    return { outcome: 'done', counts, added, found };
+  }
+
+  /** Counts what was used above what was held, or gives the rest back. Returns by how many hits the counter changes. */
+  #settle({ key, hits, member = '' }: ReservationStep, algorithm: Algorithm, now: number): number {
+    const counter = tableKey(key);
+    const before = this.#state(counter, algorithm, now);
+    if (hits >= 0) {
+      const { state } = algorithm.decide(before, Math.min(hits, MOST_REPORTED), 'report');
+      if (state !== before) this.#keep(counter, algorithm, { state, now });
+      return hits;
+    }
+    const decided = this.#lists.get(counter)?.members.get(member)?.decided;
+    return decided === undefined ? 0 : -this.#return(counter, -hits, { ...decided, now });
+  }
+
+  /** @returns how many hits were given back */
+  #return(counter: string, hits: number, { algorithm, hold, now }: Decided & { readonly now: number }): number {
+    const open = this.#lists.get(counter)!;
+    const back = { amount: amountOf(algorithm, hits), hold, givenBack: open.givenBack };
+    const { state, amount } = returned(algorithm, this.#state(counter, algorithm, now), back);
+    this.#keep(counter, algorithm, { state, now });
+    open.givenBack += amount;
+    return hitsOf(algorithm, amount);
   }
 
   #fullOf(held: readonly ReservationStep[], domain: string): 'counter' | 'domain' | 'store' | undefined {
@@ -212,7 +271,7 @@ export class MemoryReservations {
     if (used.records === 0) this.#domains.delete(domain);
   }
 
-  #keep(record: string, { text, bytes, until }: Entry): void {
+  #remember(record: string, { text, bytes, until }: Entry): void {
     if (this.#newestBytes + bytes > this.#bounds.answerBytes / 2) {
       this.#answers = [new Map(), this.#answers[0]];
       this.#newestBytes = 0;
@@ -232,22 +291,38 @@ export class MemoryReservations {
     for (const [member, { expiresAt }] of open.members) {
       if (expiresAt > now || ended === most) open.next = Math.min(open.next, expiresAt);
       else {
-        this.#giveBack(counter, member);
+        this.#giveBack(counter, member, now);
         ended += 1;
       }
     }
   }
 
-  #giveBack(counter: string, member: string): void {
-    const held = this.#lists.get(counter)?.members.get(member)?.held ?? 0;
+  #giveBack(counter: string, member: string, now: number): void {
+    const { held = 0, decided } = this.#lists.get(counter)?.members.get(member) ?? {};
+    if (held > 0 && member.startsWith('c')) {
+      if (decided === undefined) this.#counts.subtract(counter, held);
+      else this.#return(counter, held, { ...decided, now });
+    }
     this.#leave(counter, member);
-    if (held > 0 && member.startsWith('c')) this.#counts.subtract(counter, held);
+  }
+
+  #state(counter: string, algorithm: Algorithm, now: number): LimitState {
+    const stored = this.#counts.state(counter);
+    return stored === undefined ? algorithm.empty(now * 1000) : algorithm.at(stored, now * 1000);
+  }
+
+  #keep(
+    counter: string,
+    algorithm: Algorithm,
+    { state, now }: { readonly state: LimitState; readonly now: number },
+  ): void {
+    this.#counts.setState(counter, state, now, lifetimeOf(algorithm, state));
   }
 
   #enter({ key, member }: ReservationStep, own: Member): OpenEntry['members'] {
     if (member === undefined) return [];
     const [counter, name] = [ownText(tableKey(key)), ownText(member)];
-    const open = this.#lists.get(counter) ?? { members: new Map<string, Member>(), next: Infinity };
+    const open = this.#lists.get(counter) ?? { members: new Map<string, Member>(), next: Infinity, givenBack: 0 };
     open.members.set(name, own);
     open.next = Math.min(open.next, own.expiresAt);
     this.#lists.set(counter, open);
@@ -277,8 +352,9 @@ function entryOf(text: string, until: number): Entry {
 
 function textOf(
   after: string,
-  { counts, added }: { readonly counts: readonly number[]; readonly added: readonly number[] },
+  { counts, added, found }: Readonly<Record<'counts' | 'added', readonly number[]>> & { found: readonly string[] },
 ): string {
   if (counts.length === 0) return after;
-  return `${after}\n${counts.map((count, index) => lineOf(count, added[index]!)).join()}`;
+  const lines = counts.map((count, index) => lineOf({ count, added: added[index]!, found: found[index]! }));
+  return `${after}\n${lines.join()}`;
 }

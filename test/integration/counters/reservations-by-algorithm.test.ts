@@ -1,0 +1,127 @@
+import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
+import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import type { ReservationStore } from '../../../src/streams/ports/reservations';
+import { RedisCluster } from '../../support/processes/redis/redis-cluster';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { connected, instance } from '../kvstore/options';
+import { Caller, STARTS_AT } from './reservation-caller';
+
+const CANCEL = { ttl: 30_000, onExpiry: 'cancel' } as const;
+const NAMES = ['slid100', 'bucket100', 'all100'] as const;
+
+let redis: RedisProcess;
+let cluster: RedisCluster;
+beforeAll(async () => {
+  [redis, cluster] = [await RedisProcess.start(), await RedisCluster.start()];
+});
+afterAll(() => Promise.all([redis[Symbol.asyncDispose](), cluster[Symbol.asyncDispose]()]));
+
+const opened: MemoryCounters[] = [];
+afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
+let prefixes = 0;
+
+describe.each(['memory', 'Redis', 'Redis Cluster'] as const)('reservations by algorithms in %s', (kind) => {
+  let clock: { now: number };
+  let store: ReservationStore;
+  let caller: Caller;
+  let other: Caller;
+  let kvstore: KvstoreCounters;
+  beforeEach(async () => {
+    clock = { now: STARTS_AT };
+    if (kind === 'memory') {
+      const counters = new MemoryCounters({ maxKeys: 1_000, now: () => clock.now });
+      opened.push(counters);
+      store = counters;
+    } else {
+      const main = kind === 'Redis' ? instance(redis.address) : instance(cluster.url, { type: 'cluster' });
+      kvstore = await connected(main, { now: () => clock.now * 1000 });
+      store = kvstore.reservations;
+    }
+    const prefix = `a${(prefixes += 1)}_`;
+    [caller, other] = [new Caller(store, prefix), new Caller(store, prefix)];
+    // The beginning of a minute.
+    pass(5_000);
+  });
+
+  function pass(milliseconds: number): void {
+    caller.now += milliseconds;
+    clock.now = other.now = caller.now;
+  }
+  function take(id: string, name: string, hits: number): Promise<string> {
+    return other.reserve(id, [{ name, hits }], { ttl: 3_600_000 });
+  }
+
+  it.each(NAMES)('take what fits, and all again after a cancellation (%s)', async (name) => {
+    expect(await caller.reserve('a', [{ name, hits: 60 }], CANCEL)).toBe('reserved true 40');
+    expect(await caller.reserve('a', [{ name, hits: 60 }], CANCEL)).toBe('reserved true 40');
+    expect(await take('b', name, 60)).toBe('denied false 40');
+    expect(await other.cancel('a')).toBe('cancelled 60>0:-60');
+    expect(await other.cancel('a')).toBe('cancelled 60>0:-60');
+    expect(await take('c', name, 100)).toBe('reserved true 0');
+    expect(await take('d', name, 1)).toBe('denied false 0');
+  });
+
+  it.each(NAMES)('count what was used (%s)', async (name) => {
+    await caller.reserve('a', [{ name, hits: 60 }], CANCEL);
+    expect(await other.settle('a', 20)).toBe('settled 60>20:-40');
+    expect(await take('read', name, 0)).toBe('reserved true 80');
+    await caller.reserve('b', [{ name, hits: 60 }], CANCEL);
+    expect(await other.settle('b', 75)).toBe('settled 60>75:15');
+    expect(await take('read2', name, 0)).toBe('reserved true 5');
+  });
+
+  it.each(NAMES)('count beyond the limit what was used (%s)', async (name) => {
+    await caller.reserve('a', [{ name, hits: 60 }], CANCEL);
+    expect(await other.settle('a', 500)).toBe('settled 60>500:440');
+    expect(await take('b', name, 1)).toBe('denied false 0');
+  });
+
+  it.each(NAMES)(
+    'are given back when they expire, and counted in full when they are settled later (%s)',
+    async (name) => {
+      await caller.reserve('a', [{ name, hits: 60 }], { ttl: 1_000, onExpiry: 'cancel' });
+      await caller.reserve('stays', [{ name, hits: 30 }], { ttl: 1_000 });
+      pass(1_000);
+      expect(await take('read', name, 0)).toBe('reserved true 70');
+      expect(await other.settle('a', 50)).toBe('settled 60>50:50');
+      expect(await take('read2', name, 0)).toBe('reserved true 20');
+    },
+  );
+
+  it('are denied by any of the limits of a rule, and count on none then', async () => {
+    expect(await take('a', 'several', 8)).toBe('reserved true 2');
+    expect(await take('b', 'several', 3)).toBe('denied false 2');
+    expect(await take('c', 'several', 2)).toBe('reserved true 0');
+    expect(await other.cancel('a')).toBe('cancelled 8>0:-8');
+    expect(await take('d', 'several', 8)).toBe('reserved true 0');
+  });
+
+  it('give back to a bucket what has not flowed back by itself', async () => {
+    // 10 a second, 100 at once.
+    await caller.reserve('a', [{ name: 'fast', hits: 100 }], CANCEL);
+    pass(20_000);
+    expect(await take('plain', 'fast', 100)).toBe('reserved true 0');
+    expect(await other.cancel('a')).toBe('cancelled 100>0:0');
+    expect(await take('b', 'fast', 1)).toBe('denied false 0');
+    // What was given back of a later one is not there for an earlier one.
+    pass(20_000);
+    await caller.reserve('c', [{ name: 'fast', hits: 50 }], CANCEL);
+    await caller.reserve('d', [{ name: 'fast', hits: 50 }], CANCEL);
+    pass(4_000);
+    expect(await other.cancel('c')).toBe('cancelled 50>0:-10');
+    expect(await other.cancel('d')).toBe('cancelled 50>0:-50');
+    expect(await take('e', 'fast', 100)).toBe('reserved true 0');
+  });
+
+  it('give back to a sliding window in their own window only', async () => {
+    pass(59_000);
+    await caller.reserve('a', [{ name: 'slid100', hits: 100 }], { ttl: 60_000, onExpiry: 'cancel' });
+    pass(31_000);
+    expect(await take('others', 'slid100', 50)).toBe('reserved true 0');
+    pass(1_000);
+    expect(await other.cancel('a')).toBe('cancelled 100>0:-100');
+    expect(await take('read', 'slid100', 0)).toBe('reserved true 50');
+    pass(30_000);
+    expect(await take('read2', 'slid100', 0)).toBe('reserved true 50');
+  });
+});
