@@ -81,6 +81,10 @@ export function holdText(text: string): string {
   return hold.length === 0 ? '' : `/${hold.join('/')}`;
 }
 
+export function holdIn(text: string): Hold {
+  return text.split('/').slice(1).map(Number);
+}
+
 /** A limit from data: an algorithm has functions. */
 export function revived<Of extends { readonly limit: CountedLimit }>(of: Of): Of {
   const { algorithm } = of.limit;

@@ -62,6 +62,8 @@ describe.each(KINDS)('what reservations hold whose process has ended, in %s', (k
       { name: 'team', hits: 0 },
     ];
     for (let made = 0; made < 230; made += 1) await one.caller.reserve(`r${made}`, uses, CANCEL);
+    const decided = ['slid100', 'bucket100', 'several'];
+    for (const name of decided) await one.caller.reserve(name, [{ name, hits: 9 }], CANCEL);
     await one.caller.reserve('second', [{ name: 'second', hits: 7 }], CANCEL);
     await one.caller.reserve('stays', [{ name: 'tried', hits: 5 }], { ttl: 1_000 });
     await one.caller.reserve('long', [{ name: 'tried', hits: 11 }], LONG);
@@ -73,6 +75,10 @@ describe.each(KINDS)('what reservations hold whose process has ended, in %s', (k
     await until('the others are forgotten', async () => (await dueCount()) === 1);
     expect(await one.caller.settle('long', 4)).toBe('settled 11>4:-7');
     await until('none is left', async () => (await dueCount()) === 0);
+    for (const name of decided) {
+      const all = name === 'several' ? 10 : 100;
+      expect(await other.caller.reserve(`all-${name}`, [{ name, hits: all }])).toBe('reserved true 0');
+    }
     expect(other.freed).toEqual(expect.arrayContaining([tried.key, seconds.key]));
     expect((await other.counters.readCounter(tried)).count).toBe(9);
   });

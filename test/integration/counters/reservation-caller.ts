@@ -26,6 +26,8 @@ const RULES = rulesetOf(
   { key: 'slid100', rateLimit: limit(100, 'MINUTE', { algorithm: 'sliding_window' }) },
   { key: 'bucket100', rateLimit: limit(100, 'MINUTE', { algorithm: 'token_bucket' }) },
   { key: 'fast', rateLimit: limit(10, 'SECOND', { algorithm: 'token_bucket', burst: 100 }) },
+  // A hit takes no whole number of microseconds.
+  { key: 'odd', rateLimit: limit(7, 'MINUTE', { algorithm: 'token_bucket', burst: 90 }) },
   { key: 'all100', rateLimits: [limit(100, 'MINUTE'), limit(300, 'HOUR')], allOrNothing: true },
   {
     key: 'several',

@@ -1,6 +1,7 @@
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { ReservationStore } from '../../../src/streams/ports/reservations';
+import fc from '../../support/data/properties';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { connected, instance } from '../kvstore/options';
@@ -124,4 +125,58 @@ describe.each(['memory', 'Redis', 'Redis Cluster'] as const)('reservations by al
     pass(30_000);
     expect(await take('read2', 'slid100', 0)).toBe('reserved true 50');
   });
+});
+
+const ID = fc.constantFrom('r1', 'r2', 'r3', 'r4', 'r5', 'r6');
+const HITS = fc.constantFrom(0, 1, 7, 30, 45, 60, 100, 101, 2 ** 33, Number.MAX_SAFE_INTEGER);
+const ALL_NAMES = [...NAMES, 'fast', 'odd', 'several'] as const;
+const ACTION = fc.oneof(
+  fc.record({
+    kind: fc.constant('reserve' as const),
+    id: ID,
+    uses: fc.array(fc.record({ name: fc.constantFrom(...ALL_NAMES), hits: HITS }), { minLength: 1, maxLength: 3 }),
+    ttl: fc.constantFrom(1_000, 5_000, 60_000),
+    onExpiry: fc.constantFrom('settle' as const, 'cancel' as const),
+  }),
+  fc.record({ kind: fc.constant('settle' as const), id: ID, hits: HITS }),
+  fc.record({ kind: fc.constant('cancel' as const), id: ID }),
+  fc.record({ kind: fc.constant('pass' as const), milliseconds: fc.constantFrom(1, 300, 1_000, 20_000, 61_000) }),
+);
+
+it('any reservations by algorithms do the same in all stores', async () => {
+  const clock = { now: STARTS_AT };
+  const inMemory = new MemoryCounters({ maxKeys: 1_000_000, now: () => clock.now });
+  opened.push(inMemory);
+  const options = { now: () => clock.now * 1000 };
+  const one = await connected(instance(redis.address), options);
+  const several = await connected(instance(cluster.url, { type: 'cluster' }), options);
+  await fc.assert(
+    fc.asyncProperty(fc.array(ACTION, { minLength: 1, maxLength: 25 }), async (actions) => {
+      const prefix = `m${(prefixes += 1)}_`;
+      const callers = [inMemory, one.reservations, several.reservations].map((store) => new Caller(store, prefix));
+      async function all(call: (each: Caller) => Promise<string>): Promise<string> {
+        for (const each of callers) each.now = clock.now;
+        // What is given back to a bucket is rounded down to microseconds, on a cluster also within a call that is denied.
+        const [expected, ...others] = (await Promise.all(callers.map(call))).map((answer) =>
+          answer.replace(/^denied.*/, 'denied'),
+        );
+        clock.now += 1;
+        expect(others).toEqual(others.map(() => expected));
+        return expected!;
+      }
+      for (const [index, action] of actions.entries()) {
+        if (action.kind === 'pass') clock.now += action.milliseconds;
+        else if (action.kind === 'settle') await all((each) => each.settle(action.id, action.hits));
+        else if (action.kind === 'cancel') await all((each) => each.cancel(action.id));
+        else await all((each) => each.reserve(action.id, action.uses, action));
+        const reads = ALL_NAMES.map((name) => ({ name, hits: 0 }));
+        const left = await all((each) => each.reserve(`read${index}`, reads));
+        expect(left).toMatch(/^reserved /);
+        // Whatever was given back, a bucket is not fuller than full.
+        for (const each of left.split(' ')[2]!.split(',')) expect(Number(each)).toBeLessThanOrEqual(100);
+      }
+      clock.now += 200_000;
+    }),
+    { numRuns: 40 },
+  );
 });

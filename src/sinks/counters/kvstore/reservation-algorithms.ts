@@ -1,8 +1,8 @@
 import { LIMIT, byAlgorithm, windowValue } from './count-algorithms';
 import { lua } from './script';
 
-/** In seconds: what was given back to a bucket is known for as long as a reservation may be open. */
-const GIVEN_LIFETIME = 3_600 + 60;
+/** In seconds: a reservation may be open and settled for so long. */
+const GIVEN_LIFETIME = 3_600 + 120;
 
 /**
  * In Lua: what reservations do to the states of algorithms, as `src/counting/reserved.ts`, at the `time` in

@@ -1,6 +1,15 @@
 import { type Algorithm, type LimitState, MOST_REPORTED } from '../../../counting/algorithms/algorithm';
 import { type ExpiringCounts, lifetimeOf } from '../../../counting/counts';
-import { type Hold, amountOf, deciderOf, foundText, hitsOf, holdOf, returned } from '../../../counting/reserved';
+import {
+  type Hold,
+  amountOf,
+  deciderOf,
+  foundText,
+  hitsOf,
+  holdIn,
+  holdOf,
+  returned,
+} from '../../../counting/reserved';
 import {
   KEPT,
   MAX_OPEN,
@@ -35,6 +44,9 @@ const OVERHEAD_BYTES = 512;
  */
 const WORK_OF_TURN = 4_000;
 const WORK_OF_MEMBER = WORK_OF_TURN / 200;
+
+/** In milliseconds: a reservation may be open and settled for so long. */
+const GIVEN_BACK_KEPT = 3_600_000 + KEPT;
 
 interface Room {
   records: number;
@@ -74,8 +86,6 @@ interface OpenOnes {
   readonly members: Map<string, Member>;
   /** None expires before. */
   next: number;
-  /** What was given back to a bucket, in microseconds. */
-  givenBack: number;
 }
 
 /** Reservations in the memory of this process, on the counts of its store. */
@@ -94,6 +104,8 @@ export class MemoryReservations {
   #newestBytes = 0;
   /** By table key. */
   readonly #lists = new Map<string, OpenOnes>();
+  /** What was given back to buckets, by table key: in microseconds, and until when it has to be known. */
+  readonly #givenBack = new Map<string, { readonly amount: number; readonly until: number }>();
 
   constructor(counts: ExpiringCounts, bounds = BOUNDS) {
     this.#counts = counts;
@@ -142,6 +154,7 @@ export class MemoryReservations {
       yield;
       work = 0;
     }
+    for (const [counter, { until }] of this.#givenBack) if (until <= now) this.#givenBack.delete(counter);
     for (const answers of this.#answers) {
       for (const [record, { until }] of answers) if (until <= now) answers.delete(record);
     }
@@ -163,7 +176,7 @@ export class MemoryReservations {
     });
     const holds = steps.map(({ key, limit, member, hits }, index) => {
       if (isDenied || member === undefined || states[index] === undefined) return [];
-      return holdOf(limit.algorithm!, states[index][0], hits, this.#lists.get(tableKey(key))?.givenBack ?? 0);
+      return holdOf(limit.algorithm!, states[index][0], hits, this.#givenBack.get(tableKey(key))?.amount ?? 0);
     });
     const found = states.map((each, index) => (each === undefined ? '' : foundText(each[0], holds[index]!)));
     const result = { counts, added, found };
@@ -221,7 +234,7 @@ export class MemoryReservations {
   }
 
   /** Counts what was used above what was held, or gives the rest back. Returns by how many hits the counter changes. */
-  #settle({ key, hits, member = '' }: ReservationStep, algorithm: Algorithm, now: number): number {
+  #settle({ key, hits, hold = '' }: ReservationStep, algorithm: Algorithm, now: number): number {
     const counter = tableKey(key);
     const before = this.#state(counter, algorithm, now);
     if (hits >= 0) {
@@ -229,17 +242,18 @@ export class MemoryReservations {
       if (state !== before) this.#keep(counter, algorithm, { state, now });
       return hits;
     }
-    const decided = this.#lists.get(counter)?.members.get(member)?.decided;
-    return decided === undefined ? 0 : -this.#return(counter, -hits, { ...decided, now });
+    return hold === '' ? 0 : -this.#return(counter, -hits, { algorithm, hold: holdIn(hold), now });
   }
 
   /** @returns how many hits were given back */
   #return(counter: string, hits: number, { algorithm, hold, now }: Decided & { readonly now: number }): number {
-    const open = this.#lists.get(counter)!;
-    const back = { amount: amountOf(algorithm, hits), hold, givenBack: open.givenBack };
+    const givenBack = this.#givenBack.get(counter)?.amount ?? 0;
+    const back = { amount: amountOf(algorithm, hits), hold, givenBack };
     const { state, amount } = returned(algorithm, this.#state(counter, algorithm, now), back);
     this.#keep(counter, algorithm, { state, now });
-    open.givenBack += amount;
+    if (algorithm.name === 'token_bucket' && amount > 0) {
+      this.#givenBack.set(ownText(counter), { amount: givenBack + amount, until: now + GIVEN_BACK_KEPT });
+    }
     return hitsOf(algorithm, amount);
   }
 
@@ -322,7 +336,7 @@ export class MemoryReservations {
   #enter({ key, member }: ReservationStep, own: Member): OpenEntry['members'] {
     if (member === undefined) return [];
     const [counter, name] = [ownText(tableKey(key)), ownText(member)];
-    const open = this.#lists.get(counter) ?? { members: new Map<string, Member>(), next: Infinity, givenBack: 0 };
+    const open = this.#lists.get(counter) ?? { members: new Map<string, Member>(), next: Infinity };
     open.members.set(name, own);
     open.next = Math.min(open.next, own.expiresAt);
     this.#lists.set(counter, open);
