@@ -41,7 +41,7 @@ export function reservable({ resolutions }: Decision, options: LimiterOptions): 
     if (limits.length > 1 && isQuota(resolution, options)) {
       throw new ReservationError('not_supported', `${name} is a quota with several limits, which has no reservations`);
     }
-    // It counts what fits, also where other calls report.
+    // A reservation takes what fits, also where other calls report.
     for (const limited of limits) limited.purpose = undefined;
     return limits;
   });

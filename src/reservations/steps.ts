@@ -74,8 +74,8 @@ export function endingOf(
   const indices: number[] = [];
   const ended = request.descriptors.map((_, index) => ({ reserved: 0, hits: hits[index] as number }));
   let present: readonly Resolution[] | undefined;
-  for (const [position, each] of counted.entries()) {
-    const { index, limit, key, hits: reserved, isInMainStore, algorithm, ...window } = each;
+  for (const [position, counter] of counted.entries()) {
+    const { index, limit, key, hits: reserved, isInMainStore, algorithm, ...window } = counter;
     const own = ended[index] as (typeof ended)[number];
     own.reserved = reserved;
     const { added: held, found } = made[position]!;

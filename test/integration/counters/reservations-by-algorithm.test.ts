@@ -156,7 +156,7 @@ it('any reservations by algorithms do the same in all stores', async () => {
       const callers = [inMemory, one.reservations, several.reservations].map((store) => new Caller(store, prefix));
       async function all(call: (each: Caller) => Promise<string>): Promise<string> {
         for (const each of callers) each.now = clock.now;
-        // What is given back to a bucket is rounded down to microseconds, on a cluster also within a call that is denied.
+        // What is given back is rounded down to microseconds, on a cluster also within a call that is denied.
         const [expected, ...others] = (await Promise.all(callers.map(call))).map((answer) =>
           answer.replace(/^denied.*/, 'denied'),
         );

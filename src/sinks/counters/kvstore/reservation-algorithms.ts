@@ -8,7 +8,7 @@ const GIVEN_LIFETIME = 3_600 + 120;
  * In Lua: what reservations do to the states of algorithms, as `src/counting/reserved.ts`, at the `time` in
  * microseconds and on the `clock` in milliseconds.
  *
- * - `read(decider, used)`: the state of a limit, whose keys follow the key with the number `used`; or the error of a key.
+ * - `read(decider, used)`: the state of a limit whose keys follow that with the number `used`; or the error of a key.
  * - `take(decider, state, whole, part, isReport)`: the state after a call, and whether it exceeds the limit: then it is
  *   the state before, unless that counts nevertheless.
  * - `keep(decider, state)`: writes a state. Returns the error of a key.

@@ -33,7 +33,7 @@ export const STEP = new Fields(
   /** What the hits take from the state, or what negative ones give back to it, positive. */
   'whole',
   'part',
-  /** The same of all hits that were used, if the member has expired. */
+  /** What all hits take that were used, if the member has expired. */
   'lateWhole',
   'latePart',
   /** What one hit takes. */
@@ -50,8 +50,8 @@ export const DUE_LIFETIME = 25 * 3_600;
  * and changed.
  *
  * - KEYS: the record, then for each step its counter, a second key and the list of the counter; then the set of
- *   `DueReservations`, unless it is in another place. The second key is that of the odd windows of a sliding window, and
- *   what was given back to a token bucket, in microseconds; the counter again for others.
+ *   `DueReservations`, unless it is in another place. The second key is that of the odd windows of a sliding window, or
+ *   what was given back to a token bucket, in microseconds; otherwise the counter again.
  * - ARGV: the record as it must be, empty for none; the new one, empty for none; and JSON: {@link CHANGE}.
  * - Result: a list with `done` or `denied` and for each step a count, by how much it was changed, and what it has found
  *   as a text, see `foundText`; `full`, `expired`, or `changed` and the record; or the error of a key.
