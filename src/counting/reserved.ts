@@ -8,7 +8,7 @@ import type { CountedLimit } from './operation';
  *
  * - Of a sliding window, its own: the number of that.
  * - Of a token bucket, what has not flowed back by itself. The microseconds that were taken, the time at which the
- *   bucket would then be full, and what had been given back to it before: what others give back later is not there any more.
+ *   bucket would then be full, and what had been given back to it before: what others give back later is gone.
  */
 export type Hold = readonly number[];
 

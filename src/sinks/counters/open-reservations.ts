@@ -8,7 +8,7 @@ export function endedAtOnce(steps: number): number {
   return Math.max(1, Math.floor(100 / Math.max(1, steps)));
 }
 
-/** The member of a step with what was added to the counter and the text of its `Hold`, as the lists of stores have it. */
+/** The member of a step with what was added to the counter and the text of its `Hold`, as lists of stores have it. */
 export function heldMember(member: string, held: number, hold = ''): string {
   return `${member[0]}${held}${hold}${member.slice(1)}`;
 }
