@@ -2,6 +2,7 @@ import { type IncomingMessage, get } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import { Subscription, asyncScheduler } from 'rxjs';
+import { readHistory } from '../../src/http/operators/read-report';
 import { RecentConfigurations } from '../../src/operators/configurations';
 import { HistoryRecorder } from '../../src/operators/history';
 import type { History } from '../../src/operators/live-answers';
@@ -346,6 +347,29 @@ describe('the history of other instances', () => {
     expect(own.read().times.at(-1)).toBe(timeAfter(2_000));
     for (let number = 0; number < 4; number += 1) own.sample();
     expect(own.read().times.at(-1)).toBe(timeAfter(2_050));
+  });
+
+  it('keeps of a wrong answer nothing but samples of the last hour, in its bounds', () => {
+    const { recorder, read } = recorded();
+    wait(7_200);
+    const now = timeAfter(7_200);
+    const { rates, latency, store } = sent(recorder);
+    const wrong = { ...rates, over: [1, 2, 3, 4], calls: [5], within: Array<number>(9).fill(2 ** 53 - 1) };
+    const times = [0, now - 7_000, now - 10, now + 3_600];
+    const given = { ...{ interval: 1, instances: [], times, rates: wrong, latency, store, rules: [], marks: [] } };
+    recorder.take(OTHER, readHistory(JSON.stringify(given)));
+    const { times: kept, rates: of } = read();
+    expect([kept, of.over, of.calls, of.within]).toEqual([[now - 10], [3], [null], [9.01e15]]);
+    for (const [member, value] of [
+      ['times', [-1]],
+      ['rates', {}],
+      ['marks', [{ at: 1 }]],
+      ['rules', 'x'],
+    ] as const) {
+      expect(() => readHistory(JSON.stringify({ ...given, [member]: value }))).toThrow(member);
+    }
+    const many = readHistory(JSON.stringify({ ...given, times: Array<number>(500).fill(now) }));
+    expect(many.times).toHaveLength(120);
   });
 
   it('ends with the part of an interval before the end of the process', () => {
