@@ -2,7 +2,7 @@ import { Fragment } from 'preact';
 import type { RuleReference } from '../src/explain/explanation';
 import type { LimitInWords } from '../src/explain/text';
 import type { ListedRule } from '../src/operators/answers';
-import { activeText, activityText, calendarText, windowText } from '../src/rules/unit';
+import { activeText, activityText, blockText, calendarText, windowText } from '../src/rules/unit';
 import { shortened } from '../src/text/excerpt';
 import { visibleLine } from '../src/text/visible';
 
@@ -123,6 +123,7 @@ export function limitText({
   lease,
   active,
   activity,
+  blockFor,
 }: LimitInWords): string {
   const multiplier = unitMultiplier ?? 1;
   const window = windowText(unit ?? '', multiplier);
@@ -133,7 +134,8 @@ export function limitText({
   if (burst !== null) parts.push(`burst ${count(burst)}`);
   if (postpaid) parts.push('postpaid');
   if (typeof lease === 'boolean') parts.push(lease ? 'leased' : 'not leased');
-  if (active !== null) parts.push(`active ${activeText(active)}${activity ? activityText(activity) : ''}`);
+  if (blockFor) parts.push(`blocks for ${blockText(blockFor)}`);
+  if (active) parts.push(`active ${activeText(active)}${activity ? activityText(activity) : ''}`);
   return parts.join(', ');
 }
 

@@ -41,10 +41,11 @@ export interface RestOfCall<Call> {
 
 /** Operations of several calls as one. */
 class Merged extends Operation {
-  constructor({ limit, key, hits, group, purpose }: Operation) {
+  constructor({ limit, key, hits, group, purpose, blockKey }: Operation) {
     super(limit, key, hits);
     this.group = group;
     this.purpose = purpose;
+    this.blockKey = blockKey;
     this.calls = limit.algorithm === undefined ? undefined : [hits];
   }
 }
@@ -251,8 +252,10 @@ function serverOutcome(results: readonly Result[]): ServerOutcome {
  * Whether the operation only adds or reads, so that its count can be derived from that of a merged operation; with an
  * algorithm, each is decided again.
  */
-function isMergeable({ key, hits, limit, onlyInWindow }: Operation): boolean {
+function isMergeable({ key, hits, limit, onlyInWindow, endsBlock }: Operation): boolean {
   return (
-    (hits >= 0 || (limit.algorithm !== undefined && onlyInWindow === undefined)) && key.length <= LONGEST_MERGED_KEY
+    !endsBlock &&
+    (hits >= 0 || (limit.algorithm !== undefined && onlyInWindow === undefined)) &&
+    key.length <= LONGEST_MERGED_KEY
   );
 }

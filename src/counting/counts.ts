@@ -1,6 +1,7 @@
 import { ownText, tableKey, textBytes } from '../text/table-key';
 import { WideMap } from '../text/wide-map';
-import type { Algorithm, LimitState } from './algorithms/algorithm';
+import type { Algorithm, Block, BlockableState, CountedState, LimitState } from './algorithms/algorithm';
+import { Blocking, blockLifetime } from './algorithms/blocking';
 import { type Counted, LARGEST_COUNT, type Stored } from './operation';
 import type { CounterTable } from './simulate';
 import { type LimitWindow, windowStart } from './windows';
@@ -26,7 +27,7 @@ interface ClockWindow {
   readonly start: number;
   /** The first millisecond after it. */
   readonly end: number;
-  readonly counts: WideMap<Stored>;
+  readonly counts: WideMap<Stored | Block>;
   /** The bytes of each key in addition to those of a count. */
   readonly extraBytes: number;
   bytes: number;
@@ -73,7 +74,7 @@ export class ExpiringCounts {
   }
 
   /** Sets it. It is removed when at least its lifetime in seconds has passed. */
-  setState(key: string, state: LimitState, now: number, lifetime: number): void {
+  setState(key: string, state: LimitState | Block, now: number, lifetime: number): void {
     // Powers of two, as limits that are sent with requests can have any lifetime, and each needs windows of its own.
     const length = 2 ** Math.ceil(Math.log2(lifetime));
     const seconds = Math.floor(now / 1000);
@@ -233,13 +234,32 @@ export class TimedCounts implements CounterTable {
     return this.counts.change(tableKey(key), hits, this.now, limit);
   }
 
-  stateOf({ key, limit }: Counted): LimitState {
+  stateOf({ key, limit, blockKey }: Counted): LimitState {
     const algorithm = limit.algorithm as Algorithm;
     const stored = this.counts.state(tableKey(key));
+    if (algorithm instanceof Blocking)
+      return algorithm.stateOf(stored as CountedState | undefined, this.#block(blockKey!), this.now * 1000);
     return stored === undefined ? algorithm.empty(this.now * 1000) : algorithm.at(stored, this.now * 1000);
   }
 
-  keep({ key: cacheKey, limit }: Counted, state: LimitState, before: LimitState): void {
+  #block(key: string): Block | undefined {
+    return this.counts.state(tableKey(key)) as Block | undefined;
+  }
+
+  keep(counter: Counted, state: LimitState, before: LimitState): void {
+    if (!('block' in state)) return this.#keep(counter, state, before);
+    const { block, counted } = state;
+    const { key, limit, blockKey = '' } = counter;
+    const isNew = block !== this.#block(blockKey) && block.length > 0;
+    if (isNew) {
+      const lifetime = blockLifetime(block, limit.algorithm!.blockFor!, this.now * 1000);
+      this.counts.setState(tableKey(blockKey), block, this.now, lifetime);
+    } else if (block.length === 0) this.counts.remove(tableKey(blockKey));
+    if (isNew) this.counts.remove(tableKey(key));
+    else this.#keep(counter, counted, (before as BlockableState).counted);
+  }
+
+  #keep({ key: cacheKey, limit }: Counted, state: LimitState, before: LimitState): void {
     const key = tableKey(cacheKey);
     // What is given back to a key that is absent leaves it absent. A known one is set in any case: the clock may have
     // gone back.

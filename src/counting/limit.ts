@@ -2,6 +2,7 @@ import { type CalendarUnit, type CalendarWindows, calendarWindows } from '../rul
 import {
   type ActiveConfig,
   type AlgorithmName,
+  type BlockConfig,
   type CalendarConfig,
   DEFAULT_RULE_OPTIONS,
   type FailurePolicy,
@@ -16,6 +17,7 @@ import { limitSuffix, plainStatisticsKey } from '../rules/statistics-key';
 import { UNITS, type Unit } from '../rules/unit';
 import { MAX_UINT32 } from '../text/plain-number';
 import type { Algorithm, AlgorithmLimit } from './algorithms/algorithm';
+import { Blocking } from './algorithms/blocking';
 import { TokenBucket } from './algorithms/bucket';
 import { FixedWindow } from './algorithms/fixed';
 import { SlidingWindow } from './algorithms/sliding';
@@ -63,8 +65,9 @@ export class Limit implements CountedLimit {
   readonly calendar: CalendarConfig | undefined;
   /** The windows of {@link calendar}, shared by all limits that have the same ones. */
   readonly #windows: CalendarWindows | undefined;
-  /** Undefined: hits are counted in fixed windows. For these, there is one only in a rule with `all_or_nothing`. */
+  /** Undefined: hits are counted in fixed windows; these have one only with `all_or_nothing` or `block_for`. */
   readonly algorithm: Algorithm | undefined;
+  readonly blockFor: BlockConfig | undefined;
   /** The algorithm as answers name it; undefined for fixed windows, whatever decides them. */
   readonly algorithmName: AlgorithmName | undefined;
   /** The most hits that can count at once: `requestsPerUnit`, of a token bucket its burst. */
@@ -79,9 +82,9 @@ export class Limit implements CountedLimit {
 
   /** @param limit with a unit: neither unlimited nor that of `on_unmatched` */
   constructor(limit: RuleLimit, options: RuleOptions, path: string, settings: LimitOptions) {
-    const { unitMultiplier, calendar, algorithm, burst, postpaid } = limit;
+    const { unitMultiplier, calendar, algorithm, burst, postpaid, blockFor } = limit;
     const { leases = 'off' } = settings;
-    const name = algorithm ?? (options.allOrNothing ? 'fixed_window' : undefined);
+    const name = algorithm ?? (options.allOrNothing || blockFor !== undefined ? 'fixed_window' : undefined);
     const policy = options.onStoreFailure ?? settings.onStoreFailure ?? 'error';
     this.path = path;
     this.options = options;
@@ -90,7 +93,8 @@ export class Limit implements CountedLimit {
     // `local` counts in fixed windows only.
     this.onStoreFailure = policy === 'local' && name !== undefined ? 'error' : policy;
     this.postpaid = postpaid;
-    this.lease = leases !== 'off' && !options.allOrNothing && !postpaid && (limit.lease ?? leases === 'auto');
+    const mayLease = !options.allOrNothing && !postpaid && blockFor === undefined;
+    this.lease = leases !== 'off' && mayLease && (limit.lease ?? leases === 'auto');
     this.name = limit.name;
     const mostTried = algorithm === undefined ? LARGEST_LIMIT : MAX_UINT32;
     this.requestsPerUnit = Math.min(settings.limitTried ?? limit.requestsPerUnit, mostTried);
@@ -102,8 +106,9 @@ export class Limit implements CountedLimit {
     this.active = limit.active;
     this.schedule = limit.active && scheduleOf(limit.active);
     const { requestsPerUnit, lengthSeconds } = this;
-    this.algorithm = name && algorithmOf({ name, requestsPerUnit, lengthSeconds, burst, postpaid });
+    this.algorithm = name && algorithmOf({ name, requestsPerUnit, lengthSeconds, burst, postpaid, blockFor });
     this.algorithmName = algorithm;
+    this.blockFor = blockFor;
     this.capacity = this.algorithm?.capacity ?? requestsPerUnit;
     this.nearThreshold = nearThreshold(this.capacity, settings.nearLimitRatio);
   }
@@ -169,7 +174,8 @@ const CLASSES = {
 
 /** Makes the algorithm of a limit. */
 export function algorithmOf(limit: AlgorithmLimit): Algorithm {
-  return new CLASSES[limit.name](limit);
+  const counter = new CLASSES[limit.name](limit);
+  return limit.blockFor === undefined ? counter : new Blocking(counter, limit.blockFor);
 }
 
 /** A limit of a rule; undefined when it is unlimited, or none. */

@@ -48,6 +48,8 @@ export interface Counted {
   readonly limit: CountedLimit;
   /** What the call is for; undefined: it counts if it fits, and of a count its hits are added in any case. */
   readonly purpose?: Purpose | undefined;
+  /** The key of the block of a limit with `block_for`, in the slot of the other one; undefined without one. */
+  readonly blockKey?: string | undefined;
 }
 
 /**
@@ -113,6 +115,9 @@ export class Operation implements Counted {
   calls: number[] | undefined = undefined;
   /** What it takes for later calls. */
   lease: LeaseRequest | undefined = undefined;
+  blockKey: string | undefined = undefined;
+  /** Whether a block ends before the calls. */
+  endsBlock = false;
   /** Of hits that are given back to an algorithm: where they were taken, and count. See {@link Algorithm.windowAt}. */
   onlyInWindow: number | undefined = undefined;
 
@@ -162,8 +167,10 @@ export function areAnsweredByPolicies(operations: readonly Operation[]): boolean
 }
 
 /** Reads a counter. */
-export function readOf({ limit, key }: Counted): Operation {
-  return new Operation(limit, key, 0);
+export function readOf({ limit, key, blockKey }: Counted): Operation {
+  const read = new Operation(limit, key, 0);
+  read.blockKey = blockKey;
+  return read;
 }
 
 /** How many operations from `index` on belong together: the rest of its group, or 1 without a group. */

@@ -1,4 +1,4 @@
-import type { Algorithm, BucketState, LimitState, WindowsState } from './algorithms/algorithm';
+import type { Algorithm, BucketState, CountedState, LimitState, WindowsState } from './algorithms/algorithm';
 import { TokenBucket } from './algorithms/bucket';
 import { algorithmOf } from './limit';
 import type { CountedLimit } from './operation';
@@ -61,7 +61,9 @@ export function hitsOf(algorithm: Algorithm, amount: number): number {
 
 /** What a step has found, and holds, as a text: numbers, each behind a slash. */
 export function foundText(state: LimitState, hold: Hold): string {
-  const [first, second] = 'whole' in state ? [state.whole, state.part] : [state.current, state.previous];
+  // Of a limit that blocks, nothing is reserved.
+  const counted = state as CountedState;
+  const [first, second] = 'whole' in counted ? [counted.whole, counted.part] : [counted.current, counted.previous];
   return ['', first, second, state.now, ...hold].join('/');
 }
 

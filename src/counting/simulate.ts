@@ -1,4 +1,5 @@
 import type { LimitState } from './algorithms/algorithm';
+import { NO_BLOCK } from './algorithms/blocking';
 import { decideAllOrNothing, decideAlone, decideTogether, hitsOfGroup } from './group';
 import { type Counted, type Operation, type Stored, groupLength } from './operation';
 import { grantOf } from './grant';
@@ -118,11 +119,15 @@ function statesAfter(
   return decideTogether(members, states, hits).map(({ state }) => state);
 }
 
+function withoutBlock(state: LimitState): LimitState {
+  return 'block' in state ? { ...state, block: NO_BLOCK } : state;
+}
+
 /** Applies the calls of operations that are decided together, or of one. Returns the states before them. */
 function statesBefore(members: readonly Operation[], table: CounterTable): readonly LimitState[] {
   const before = members.map((operation) => table.stateOf(operation));
-  let states: readonly LimitState[] = before;
   const [first] = members as [Operation];
+  let states: readonly LimitState[] = first.endsBlock ? before.map(withoutBlock) : before;
   const { hits, calls = [hits] } = first;
   if (isApplied(first, before[0]!)) {
     for (const each of calls) states = statesAfter(members, states, each);

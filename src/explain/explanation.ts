@@ -123,6 +123,8 @@ export interface ExplainedCounter extends LimitOfCounter, EnforcementModes {
   readonly overdrawn: number | null;
   /** The hits of `count` that the process that explains holds for later calls. Null: it leases none of this limit. */
   readonly leased: number | null;
+  /** The block that denies the call; null: none does, or that was not read. */
+  readonly block: PresentBlock | null;
   /** What the count would be after the call, without `leased`. */
   readonly countAfter: number | null;
   /**
@@ -147,6 +149,14 @@ export interface LimitActivity {
   readonly isActive: boolean;
   /** In the format of ISO 8601; null: never. */
   readonly changesAt: string | null;
+}
+
+/** A time in which a limit with `block_for` denies all calls. */
+export interface PresentBlock {
+  /** Its end, in the format of ISO 8601. */
+  readonly until: string;
+  /** Its whole length. */
+  readonly seconds: number;
 }
 
 /** The limit that a counter is compared with; its `burst` is null except for a token bucket, which always has one. */

@@ -1,4 +1,4 @@
-import type { LimitState } from '../counting/algorithms/algorithm';
+import type { BlockableState, LimitState, Outcome } from '../counting/algorithms/algorithm';
 import { DecisionError } from '../counting/decision-error';
 import type { Leases } from '../counting/leases';
 import type { Limit } from '../counting/limit';
@@ -20,6 +20,7 @@ import type {
   Explanation,
   LimitActivity,
   LimitOfCounter,
+  PresentBlock,
 } from './explanation';
 import { MatchTrace, type TracedDescriptor, referenceTo } from './match-trace';
 import { reasonOf, reasonOfAnswer } from './text';
@@ -99,7 +100,7 @@ export class RequestExplanation {
     const { nowSeconds } = this.#trial.decision;
     const { limit, key, callHits, isNegative, isKnownOver, countAfter, outcome, failure } = limited;
     const { quotaMode, enforcePercent = 100 } = limit.options;
-    const hasWindow = limit.isFixedWindow;
+    const hasWindow = limit.isFixedWindow && outcome?.blockedUntil === undefined;
     const untilReset = outcome?.secondsUntilReset ?? status?.secondsUntilReset ?? 0;
     const start = hasWindow ? limit.startOfWindow(nowSeconds) : nowSeconds;
     const reset = hasWindow ? limit.endOfWindow(nowSeconds) : start + untilReset;
@@ -118,6 +119,7 @@ export class RequestExplanation {
       count,
       overdrawn: count === null ? null : limit.overdrawnBy(count),
       leased: limit.lease ? (this.#leased.get(key) ?? 0) : null,
+      block: isKnownOver ? null : blockIn(outcome),
       countAfter: count === null ? null : countAfter,
       openReservations: this.#open.get(key) ?? null,
       windowStart: isoTime(start),
@@ -174,21 +176,18 @@ function outcomeOf(kind: ResolutionKind, found: TracedDescriptor['outcome']): Ex
 /** What answers about a counter say of its limit. */
 export function counterLimitOf(limit: Limit, nowSeconds: number): LimitOfCounter {
   const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithmName: algorithm = null } = limit;
-  const { active = null, postpaid } = limit;
+  const { active = null, blockFor = null, postpaid } = limit;
   const burst = algorithm === 'token_bucket' ? limit.capacity : null;
   const activity = activityOf(active, nowSeconds);
-  return {
-    requestsPerUnit,
-    unit: unit.name,
-    unitMultiplier,
-    calendar,
-    algorithm,
-    burst,
-    postpaid,
-    active,
-    activity,
-    name,
-  };
+  const counting = { requestsPerUnit, unit: unit.name, unitMultiplier, calendar, algorithm, burst, postpaid };
+  return { ...counting, active, activity, blockFor, name };
+}
+
+/** The block that a call is in; null: in none, or it would start one. */
+export function blockIn(outcome: Outcome | undefined): PresentBlock | null {
+  if (outcome?.blockedUntil === undefined || outcome.startsBlock === true) return null;
+  const { block } = outcome.state as BlockableState;
+  return { until: isoTime(block.end / 1_000_000), seconds: block.length / 1_000_000 };
 }
 
 /** @param active null: the limit always applies */

@@ -4,7 +4,7 @@ import type { LimitedDescriptor } from '../limiter/resolution';
 import type { Trial } from '../limiter/trial';
 import { Code, OverallCode, type Verdict } from '../limiter/verdict';
 import type { FailurePolicy, RulePlace } from '../rules/rule-config';
-import { activeText, activityText, calendarText, windowText } from '../rules/unit';
+import { activeText, activityText, blockText, calendarText, durationText, windowText } from '../rules/unit';
 import { counted } from '../text/counted';
 import { visibleLines } from '../text/visible';
 import type {
@@ -70,7 +70,7 @@ export type LimitInWords = Omit<ListedLimit, 'unlimited' | 'replaces' | 'lease' 
 /** A limit with its name and its modes. */
 export function formatLimit(limit: LimitInWords): string {
   const { requestsPerUnit, unit, unitMultiplier, calendar, name, shadowMode = false, enforcePercent = null } = limit;
-  const { quotaMode = false, onStoreFailure = null, lease = null, active, activity } = limit;
+  const { quotaMode = false, onStoreFailure = null, lease = null, active, activity, blockFor } = limit;
   const parts = [unit === null ? 'unlimited' : `${requestsPerUnit} per ${windowText(unit, unitMultiplier ?? 1)}`];
   parts.push(...algorithmParts(limit));
   if (calendar !== null) parts.push(calendarText(unit ?? '', calendar));
@@ -82,7 +82,8 @@ export function formatLimit(limit: LimitInWords): string {
   } else if (shadowMode) parts.push('shadow mode');
   if (quotaMode) parts.push('quota');
   if (onStoreFailure !== null && onStoreFailure !== 'error') parts.push(`if the store fails, ${onStoreFailure}`);
-  if (active !== null) parts.push(`active ${activeText(active)}${activity ? activityText(activity) : ''}`);
+  if (blockFor) parts.push(`blocks for ${blockText(blockFor)}`);
+  if (active) parts.push(`active ${activeText(active)}${activity ? activityText(activity) : ''}`);
   return parts.join(', ');
 }
 
@@ -162,10 +163,14 @@ function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT', isD
   const shadow = isOver && shadowMode && code === 'OK' ? `, which ${allows} allows` : '';
   const held = leased === null || leased === 0 ? '' : `${leased} of ${counted(count ?? 0, 'hit')} are leased here; `;
   if (isInLocalCache) {
-    return `the local cache has the counter as over the limit until LOCAL_CACHE_MAX_AGE has passed or its window ends${shadow}`;
+    const end = counter.blockFor ? 'its block' : 'its window';
+    return `the local cache has the counter as over the limit until LOCAL_CACHE_MAX_AGE has passed or ${end} ends${shadow}`;
   }
+  const { block, blockFor } = counter;
+  if (block) return `the caller is blocked until ${block.until}, for ${durationText(block.seconds)}${shadow}`;
+  const starts = blockFor ? ', and would start a block' : '';
   if (isDenied)
-    return `${held}${count} of at most ${most} hits count, so that ${counted(hits, 'hit')} would be too many${shadow}`;
+    return `${held}${count} of at most ${most} hits count, so that ${counted(hits, 'hit')} would be too many${starts}${shadow}`;
   const reserved = open > 0 ? `, with ${counted(open, 'open reservation')}` : '';
   const change = `the count would be ${countAfter} after ${counted(hits, 'hit')}${reserved}`;
   return `${held}${change}, ${isOver ? 'over' : 'within'} the limit of ${most}${shadow}`;

@@ -56,14 +56,18 @@ export function runtimeKeyLevels(rule: Rule): readonly number[] {
 /**
  * The key of a counter with an algorithm, which has no time but the length of the window in seconds:
  * `<prefix>{_<domain>_<key>_<value>_}token_bucket_60`. That of a fixed window of a rule with `rate_limits` is
- * `<prefix>{_<domain>_<key>_<value>_}fixed_window_60`, or with `all_or_nothing` of that name, and the caller appends
- * the start of the window. The part in braces, which is never empty, keeps what a store makes of it, and all limits of
- * a rule, in one slot of a cluster. A postpaid bucket has a name of its own: programs that do not know it would cut its
- * debt.
+ * `<prefix>{_<domain>_<key>_<value>_}fixed_window_60`; where an algorithm decides it, with `all_or_nothing` or
+ * `block_for`, the name is `all_or_nothing`. The caller appends the start of the window. The part in braces, which is
+ * never empty, keeps what a store makes of it, and all limits of a rule, in one slot of a cluster.
  */
 export function taggedKey(prefix: string, body: string, { name, lengthSeconds, postpaid }: Counting): string {
   const kind = name === 'token_bucket' && postpaid === true ? 'postpaid_bucket' : name;
   return `${prefix}{_${body}}${kind}_${lengthSeconds}`;
+}
+
+/** The key of the block of such a counter, without the start of a window: `<prefix>{_<domain>_…_}blocked_60`. */
+export function blockKeyOf(key: string, { lengthSeconds }: Pick<Counting, 'lengthSeconds'>): string {
+  return `${key.slice(0, key.lastIndexOf('}') + 1)}blocked_${lengthSeconds}`;
 }
 
 /** How a limit counts. */

@@ -244,9 +244,10 @@ export class Decision {
   #statusOf(limited: LimitedDescriptor, isOver: boolean): DescriptorStatus {
     const { limit } = limited;
     const code = isOver && !limit.shadowMode ? Code.OVER_LIMIT : Code.OK;
-    const status = limit.isFixedWindow
-      ? this.#statusInWindow(limited, code, isOver)
-      : this.#statusByAlgorithm(limited, code, isOver);
+    const status =
+      limit.isFixedWindow && limit.blockFor === undefined
+        ? this.#statusInWindow(limited, code, isOver)
+        : this.#statusByAlgorithm(limited, code, isOver);
     if (limit.schedule === undefined) return status;
     // When the limit stops to apply, calls pass.
     const left = limit.schedule.changesAfter(this.nowSeconds) - this.nowSeconds;
@@ -265,13 +266,17 @@ export class Decision {
   }
 
   /** Without an outcome, which is without the store, nothing is known to be left, nor whether anything is used. */
-  #statusByAlgorithm({ limit, key, outcome }: LimitedDescriptor, code: Code, isOver: boolean): DescriptorStatus {
+  #statusByAlgorithm(limited: LimitedDescriptor, code: Code, isOver: boolean): DescriptorStatus {
+    const { limit, outcome } = limited;
     const { capacity, lengthSeconds } = limit;
     if (outcome !== undefined) {
-      const { remaining: limitRemaining, secondsUntilReset } = outcome;
-      return { code, currentLimit: limit, limitRemaining, secondsUntilReset };
+      const { remaining: limitRemaining, blockedUntil } = outcome;
+      const isOfWindow = limit.isFixedWindow && blockedUntil === undefined;
+      const ofWindow = isOfWindow ? limit.endOfWindow(this.nowSeconds) - this.nowSeconds : undefined;
+      return { code, currentLimit: limit, limitRemaining, secondsUntilReset: ofWindow ?? outcome.secondsUntilReset };
     }
-    const secondsUntilReset = this.#context.overLimitCache.secondsLeft(key, this.nowSeconds) ?? lengthSeconds;
+    const left = this.#context.overLimitCache.secondsLeft(limited.overKey, this.nowSeconds);
+    const secondsUntilReset = left ?? lengthSeconds;
     return { code, currentLimit: limit, limitRemaining: isOver ? 0 : capacity, secondsUntilReset };
   }
 
@@ -351,15 +356,16 @@ export class Decision {
           ? judge(limit, callHits, limited.countAfter, statistics)
           : judgeOutcome(limited, outcome);
     // What others hold of a leased limit may come back: its leases remember for a moment that it is over.
-    const isKnown = limited.failure === undefined && !limit.lease;
-    if (
-      isKnown &&
-      (purpose === undefined ? isOver : isUsedUp(limited)) &&
-      !this.#context.overLimitCache.wasRemovedSince(this.#removals, limited.key)
-    ) {
+    // Of one that blocks, only a block is known: the next call over the limit starts it.
+    const isKnown =
+      limited.failure === undefined &&
+      !limit.lease &&
+      (limit.blockFor === undefined || outcome?.blockedUntil !== undefined) &&
+      (purpose === undefined ? isOver : isUsedUp(limited));
+    if (isKnown && !this.#context.overLimitCache.wasRemovedSince(this.#removals, limited.overKey)) {
       const nowSeconds = this.nowSeconds;
       const expiry = closedUntil(limit, outcome, nowSeconds);
-      if (expiry > nowSeconds) this.#context.overLimitCache.add(limited.key, limit.allowance, expiry, nowSeconds);
+      if (expiry > nowSeconds) this.#context.overLimitCache.add(limited.overKey, limit.allowance, expiry, nowSeconds);
     }
     return isOver;
   }
@@ -447,7 +453,8 @@ function isUsedUp({ limit, countAfter, outcome }: LimitedDescriptor): boolean {
 
 /** Until when a limit that is over denies a single hit, too, in Unix seconds; rounded down. */
 function closedUntil(limit: Limit, outcome: Outcome | undefined, nowSeconds: number): number {
-  const isFull = outcome === undefined || (limit.isFixedWindow && outcome.remaining === 0);
+  const isInBlock = outcome?.blockedUntil !== undefined;
+  const isFull = outcome === undefined || (limit.isFixedWindow && outcome.remaining === 0 && !isInBlock);
   return isFull ? limit.endOfWindow(nowSeconds) : nowSeconds + outcome.retryAfterSeconds;
 }
 
@@ -457,6 +464,7 @@ function judgeOutcome({ limit, hits, callHits, statistics }: LimitedDescriptor, 
   if (outcome.isAllowed) countWithin(limit, hits, outcome.used - hits, outcome.used, statistics);
   else {
     statistics.overLimit += callHits;
+    if (outcome.startsBlock === true) statistics.blocks += 1;
     if (limit.shadowMode) statistics.shadowMode += callHits;
   }
   return !outcome.isAllowed;

@@ -298,9 +298,10 @@ export class Limiter {
   /** Whether a limit needs no store, because the local cache has its counter as over it. */
   #isOverInCache(limited: LimitedDescriptor, nowSeconds: number): boolean {
     const { overLimitCache } = this.#context;
+    // Hits that are given back do not end a block.
     if (limited.isNegative) overLimitCache.remove(limited.key);
     else if (mayBeKnown(limited))
-      limited.isKnownOver = overLimitCache.isOver(limited.key, limited.limit.allowance, nowSeconds);
+      limited.isKnownOver = overLimitCache.isOver(limited.overKey, limited.limit.allowance, nowSeconds);
     return limited.isKnownOver;
   }
 

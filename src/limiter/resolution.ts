@@ -5,6 +5,7 @@ import type { RuleStatistics } from '../statistics/rule-statistics';
 import { MOST_REPORTED, type Purpose } from '../counting/algorithms/algorithm';
 import type { Limit } from '../counting/limit';
 import { Operation } from '../counting/operation';
+import { blockKeyOf } from './cache-key';
 import type { DescriptorStatus } from './verdict';
 
 /** A descriptor with the limit that applies to it, during a decision. It is also its operation on the counter. */
@@ -21,6 +22,12 @@ export class LimitedDescriptor extends Operation {
     public isNegative: boolean,
   ) {
     super(limit, key, isNegative ? -callHits : callHits);
+    if (limit.blockFor !== undefined) this.blockKey = blockKeyOf(key, limit);
+  }
+
+  /** The key under which the local cache knows that it is over: that of a block, which outlives windows. */
+  get overKey(): string {
+    return this.blockKey ?? this.key;
   }
 
   /** The call does not count if it fits, but asks, or reports. */
@@ -115,6 +122,8 @@ export type OutcomeReason =
   | 'over_limit'
   /** The local cache knows the counter to be over its limit, so that it was not counted. */
   | 'over_limit_in_local_cache'
+  /** A call before it was over the limit, and has started a block: see `block_for`. */
+  | 'blocked'
   /** Negative hits were subtracted, which is always OK. */
   | 'negative_hits'
   /** The store has not counted it, so that the policy for this case has decided. */
@@ -141,7 +150,7 @@ export function outcomeOf({ kind, limited, rule }: Resolution): DescriptorOutcom
   if (limited === undefined || kind !== 'limited') {
     return { reason: kind as OutcomeReason, rule: rule && plainStatisticsKey(rule), count: undefined, isShadow: false };
   }
-  const { limit, isKnownOver, isNegative, countAfter, failure, isOver } = limited;
+  const { limit, isKnownOver, isNegative, countAfter, failure, isOver, outcome } = limited;
   const common = { rule: rule && limit.path, isShadow: limit.shadowMode };
   if (failure !== undefined) {
     const policy = limit.onStoreFailure;
@@ -153,7 +162,9 @@ export function outcomeOf({ kind, limited, rule }: Resolution): DescriptorOutcom
       : isNegative
         ? 'negative_hits'
         : isOver
-          ? 'over_limit'
+          ? outcome?.blockedUntil === undefined || outcome.startsBlock === true
+            ? 'over_limit'
+            : 'blocked'
           : 'within_limit',
     count: isKnownOver ? undefined : countAfter,
     ...common,

@@ -3,6 +3,7 @@ import type {
   ExplainedDescriptor,
   LimitOfCounter,
   ListedLimit,
+  PresentBlock,
   RuleReference,
 } from '../explain/explanation';
 import type { Descriptor } from '../limiter/request';
@@ -51,6 +52,8 @@ export interface CounterState extends LimitOfCounter {
   readonly windowStart: string;
   /** With an algorithm, when no hits will count. */
   readonly windowEnd: string;
+  /** The block that denies all calls; null: none does. */
+  readonly block: PresentBlock | null;
   /** Whether the local cache of this process has the counter as over its limit. */
   readonly isInLocalCache: boolean;
   /** Null where there can be none, or where they cannot be read. */

@@ -1,7 +1,7 @@
 import type { Outcome } from '../counting/algorithms/algorithm';
 import { type Counted, LARGEST_COUNT, type Operation, readOf } from '../counting/operation';
 import { referenceTo } from '../explain/match-trace';
-import { RequestExplanation, counterLimitOf } from '../explain/request-explanation';
+import { RequestExplanation, blockIn, counterLimitOf } from '../explain/request-explanation';
 import type { LimitedDescriptor } from '../limiter/resolution';
 import type { Limiter } from '../limiter/limiter';
 import type { RateLimitRequest } from '../limiter/request';
@@ -87,11 +87,11 @@ export class OperatedCounters {
     if ('reason' in located) return located;
     const { limited } = located;
     const before = await this.#set(limited, count);
-    limiter.forget(limited.key);
+    limiter.forget(limited.overKey);
     const after = await this.#read(limited);
     // A decision that was in flight may have added the key again.
-    limiter.forget(limited.key);
-    onForgotten?.(limited.key);
+    limiter.forget(limited.overKey);
+    onForgotten?.(limited.overKey);
     return {
       ...this.#stateOf(located, after, await this.#reservationsOf(limited)),
       countBefore: countIn(before, limited.limit.algorithmName ?? null),
@@ -115,6 +115,7 @@ export class OperatedCounters {
     // In one step: everything is given back, and as much taken.
     const change = readOf(limited);
     change.calls = [-LARGEST_COUNT, used];
+    change.endsBlock = limited.blockKey !== undefined;
     return this.#decide(change);
   }
 
@@ -179,7 +180,8 @@ export class OperatedCounters {
       timeToLive: 'state' in stored ? null : stored.timeToLive,
       windowStart: isoTime(start),
       windowEnd: isoTime(end),
-      isInLocalCache: this.#options.limiter.isInLocalCache(key, limit.allowance, nowSeconds),
+      block: 'state' in stored ? blockIn(stored) : null,
+      isInLocalCache: this.#options.limiter.isInLocalCache(limited.overKey, limit.allowance, nowSeconds),
       openReservations,
     };
   }

@@ -41,6 +41,8 @@ export function reservable({ resolutions }: Decision, options: LimiterOptions): 
     if (limits.length > 1 && isQuota(resolution, options)) {
       throw new ReservationError('not_supported', `${name} is a quota with several limits, which has no reservations`);
     }
+    if (limits.some(({ blockKey }) => blockKey !== undefined))
+      throw new ReservationError('not_supported', `${name} has block_for, with which there are no reservations`);
     // A reservation takes what fits, also where other calls report.
     for (const limited of limits) limited.purpose = undefined;
     return limits;

@@ -125,6 +125,17 @@ export interface ActiveRange {
   readonly to: string;
 }
 
+/** For how long a limit denies all calls after one that is over it. All in whole seconds. */
+export interface BlockConfig {
+  readonly first: number;
+  /** By how much a block is longer than the one before it, which is not forgotten; a whole number from 1 to 10. */
+  readonly factor: number;
+  /** The longest block. */
+  readonly most: number;
+  /** How long after its end a block is forgotten. */
+  readonly forgottenAfter: number;
+}
+
 /** How a limit counts. */
 export const ALGORITHMS = ['fixed_window', 'sliding_window', 'token_bucket'] as const;
 /** The algorithms that do not count in windows of the clock. */
@@ -156,6 +167,8 @@ export interface RuleLimit {
   readonly lease?: boolean | undefined;
   /** Undefined: the limit always applies. */
   readonly active?: ActiveConfig | undefined;
+  /** Undefined: only calls that are over the limit are denied. */
+  readonly blockFor?: BlockConfig | undefined;
   readonly unlimited: boolean;
   /** Empty: other rules cannot replace this one. */
   readonly name: string;
@@ -175,6 +188,7 @@ export const NO_LIMIT: RuleLimit = {
   postpaid: false,
   lease: undefined,
   active: undefined,
+  blockFor: undefined,
   name: '',
   replaces: [],
 };

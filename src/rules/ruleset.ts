@@ -7,7 +7,7 @@ import {
   nameInFiles,
 } from './rule-config';
 import { type Entry, Level, Rule, type RuleSource } from './rule-tree';
-import { activeText } from './unit';
+import { activeText, blockText } from './unit';
 import { UNLIMITED_WORK, type WorkBudget } from './wildcards';
 import { plainStatisticsKey } from './statistics-key';
 
@@ -36,8 +36,8 @@ interface Summary {
   /** The number of rules. */
   readonly size: number;
   /**
-   * The first rule that needs a store with scripts, if there is one: its limit has an algorithm, or it is all or
-   * nothing.
+   * The first rule that needs a store with scripts, if there is one: its limit has an algorithm or blocks, or it is
+   * all or nothing.
    */
   readonly withScripts: Rule | undefined;
   /**
@@ -124,7 +124,7 @@ export function matchRule(
  * order, as `/rlconfig` shows them: `<key path>: unit=<U> requests_per_unit=<n>, shadow_mode: <b>, quota_mode: <b>`.
  * These are the lines of the Go service, in which an unlimited rule has the unit UNKNOWN and 0 requests, as if it were
  * banned; a comment after the line says what it is. A window of several units has a ` unit_multiplier=<n>` after its
- * unit, one of the calendar ` time_zone=<zone> starts_on=<day>`; {@link SHOWN_AFTER_NUMBER} and the hours of `active`
+ * unit, one of the calendar ` time_zone=<zone> starts_on=<day>`; {@link SHOWN_AFTER_NUMBER}, `active` and `block_for`
  * come after the number, `enforce_percent`, `all_or_nothing`, a policy of the rule's own for failures of the store and
  * the `address_prefix` of its levels come last. A rule with `rate_limits` has a line for each of them.
  */
@@ -148,7 +148,8 @@ function lineOf(rule: Rule, { unlimited, unit, requestsPerUnit, ...limit }: Rule
     (calendar === undefined ? '' : ` time_zone=${calendar.timeZone} starts_on=${calendar.startsOn}`);
   const given = SHOWN_AFTER_NUMBER.filter((field) => limit[field] !== NO_LIMIT[field]);
   const active = limit.active === undefined ? '' : ` active=${activeText(limit.active)}`;
-  const counting = given.map((field) => ` ${nameInFiles(field)}=${limit[field]}`).join('') + active;
+  const block = limit.blockFor === undefined ? '' : ` block_for=${blockText(limit.blockFor)}`;
+  const counting = given.map((field) => ` ${nameInFiles(field)}=${limit[field]}`).join('') + active + block;
   const shown = `unit=${unit ?? 'UNKNOWN'}${window} requests_per_unit=${requestsPerUnit}${counting}`;
   const modes = `shadow_mode: ${shadowMode}, quota_mode: ${quotaMode}`;
   const enforced = enforcePercent === undefined ? '' : `, enforce_percent: ${enforcePercent}`;
@@ -251,7 +252,8 @@ export class RulesetBuilder {
   #addRule(config: RuleConfig, depth: number): void {
     const parent = depth <= 0 ? undefined : this.#parents[depth - 1];
     const rule = new Rule(config, this.#source, parent);
-    const needsScripts = rule.options.allOrNothing || rule.limits.some(({ algorithm }) => algorithm !== undefined);
+    const needsScripts =
+      rule.options.allOrNothing || rule.limits.some(({ algorithm, blockFor }) => (algorithm ?? blockFor) !== undefined);
     if (needsScripts) this.#withScripts ??= rule;
     if (rule.limits.some(({ postpaid }) => postpaid)) this.#hasPostpaid = true;
     if (depth === UNMATCHED) this.#unmatched.set(rule.domain, rule);

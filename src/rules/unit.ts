@@ -1,3 +1,5 @@
+import { formatDuration } from '../text/duration';
+
 /** The units of a limit as the protocol names them, numbered as `envoy.type.v3.RateLimitUnit`. */
 export const UNIT_NAMES = ['UNKNOWN', 'SECOND', 'MINUTE', 'HOUR', 'DAY', 'MONTH', 'YEAR', 'WEEK'] as const;
 
@@ -56,6 +58,28 @@ export function calendarText(
 ): string {
   const from = unit === 'WEEK' ? ` from ${WEEKDAYS[startsOn - 1]}` : unit === 'MONTH' ? ` from day ${startsOn}` : '';
   return `in ${timeZone}${from}`;
+}
+
+/** A time in whole seconds as rule files have it: `1m30s`. */
+export function durationText(seconds: number): string {
+  return formatDuration(seconds * 1000);
+}
+
+/** A block as `/rlconfig` has it: `10m`, or `1m factor=2 most=1h forgotten_after=24h`. */
+export function blockText({
+  first,
+  factor,
+  most,
+  forgottenAfter,
+}: {
+  readonly first: number;
+  readonly factor: number;
+  readonly most: number;
+  readonly forgottenAfter: number;
+}): string {
+  if (factor === 1) return durationText(first);
+  const growth = `most=${durationText(most)} forgotten_after=${durationText(forgottenAfter)}`;
+  return `${durationText(first)} factor=${factor} ${growth}`;
 }
 
 /** Hours in words: `monday-friday 08:00-18:00 Europe/Berlin`; for every day, without names of days. */

@@ -19,6 +19,8 @@ export class RuleStatistics {
   /** Calls that asked whether anything was left, without hits; and those that were denied. */
   asks = 0;
   asksDenied = 0;
+  /** Blocks that calls have started, not hits. */
+  blocks = 0;
   /** Descriptors of a domain without rules: the key is the domain. */
   domainNotFound = 0;
 
@@ -54,6 +56,7 @@ export const RULE_STATS = [
   ['near_limit_partial', 'nearLimitPartial'],
   ['asks', 'asks'],
   ['asks_denied', 'asksDenied'],
+  ['blocks', 'blocks'],
 ] as const satisfies readonly (readonly [stat: string, field: keyof RuleStatistics])[];
 
 /** What workers report of a rule: also what no output of statistics has. */

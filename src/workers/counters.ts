@@ -61,6 +61,8 @@ interface More {
   readonly lease?: Pick<LeaseRequest, 'wants' | 'milliseconds'> | undefined;
   readonly onlyInWindow?: number | undefined;
   readonly purpose?: Purpose | undefined;
+  readonly blockKey?: string | undefined;
+  readonly endsBlock?: boolean | undefined;
   /** Of the first operation of a group; `same`: it is of that of the operation before. */
   readonly group?: Group | 'same' | undefined;
 }
@@ -275,9 +277,9 @@ function* messagesOf(batch: readonly Operation[]): Generator<BatchMessage, void,
 function isAlike(one: Operation, other: Operation): boolean {
   if (!Object.is(one.hits, other.hits) || one.purpose !== other.purpose) return false;
   if (one.group !== other.group || one.calls !== undefined) return false;
-  // A lease is asked for, or given back, for one key.
-  for (const { lease, onlyInWindow } of [one, other])
-    if (lease !== undefined || onlyInWindow !== undefined) return false;
+  // A lease is asked for, or given back, for one key, and each has a block of its own.
+  for (const { lease, onlyInWindow, blockKey } of [one, other])
+    if (lease !== undefined || onlyInWindow !== undefined || blockKey !== undefined) return false;
   if (one.limit === other.limit) return other.calls === undefined;
   const { limit } = other;
   return (
@@ -288,19 +290,21 @@ function isAlike(one: Operation, other: Operation): boolean {
   );
 }
 
-function describe({ name, burst, lengthSeconds, postpaid }: Algorithm): More['algorithm'] {
-  return { name, burst, lengthSeconds, postpaid };
+function describe({ name, burst, lengthSeconds, postpaid, blockFor }: Algorithm): More['algorithm'] {
+  return { name, burst, lengthSeconds, postpaid, blockFor };
 }
 
 function headOf(operation: Operation, isJoined: boolean): OperationHeader {
-  const { hits, limit, calls, group, lease, onlyInWindow, purpose } = operation;
+  const { hits, limit, calls, group, lease, onlyInWindow, purpose, endsBlock } = operation;
   const { requestsPerUnit, lengthSeconds, endsAt, algorithm } = limit;
   if (algorithm === undefined && group === undefined && lease === undefined && endsAt === undefined)
     return [hits, requestsPerUnit, lengthSeconds];
   const decides = algorithm && describe(algorithm);
+  const blockKey = operation.blockKey && tableKey(operation.blockKey);
   const asks = lease && { wants: lease.wants, milliseconds: lease.milliseconds };
   const joined = isJoined ? ('same' as const) : group;
-  const more = { endsAt, algorithm: decides, calls, group: joined, lease: asks, onlyInWindow, purpose };
+  const ofCalls = { calls, lease: asks, onlyInWindow, purpose };
+  const more = { endsAt, algorithm: decides, group: joined, ...ofCalls, blockKey, endsBlock };
   // A message has no −0.
   return [hits, group?.mode === 'stop_when_over' ? mostOf(operation) : requestsPerUnit, lengthSeconds, more];
 }
@@ -319,6 +323,8 @@ function operationsIn(message: BatchMessage): readonly Operation[] {
       operation.lease = last?.lease && { ...last.lease, sentAt: 0, granted: 0 };
       operation.onlyInWindow = last?.onlyInWindow;
       operation.purpose = last?.purpose;
+      operation.blockKey = last?.blockKey;
+      operation.endsBlock = last?.endsBlock === true;
       operations.push(operation);
     } else {
       const [, requestsPerUnit, lengthSeconds, more] = item;

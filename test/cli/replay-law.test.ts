@@ -38,6 +38,7 @@ const RULES = `descriptors:
   - { key: trial, shadow_mode: true, rate_limit: { unit: minute, requests_per_unit: 4 } }
   - { key: quota, quota_mode: true, rate_limit: { unit: minute, requests_per_unit: 9 } }
   - { key: file, value: "/img/*", share_threshold: true, rate_limit: { unit: minute, requests_per_unit: 9 } }
+  - { key: blocks, rate_limit: { unit: second, requests_per_unit: 2, block_for: { first: 2s, factor: 3, most: 20s, forgotten_after: 30s } } }
   - key: hours
     rate_limits:
       - { unit: minute, requests_per_unit: 4, active: { time_zone: UTC, ranges: [{ from: "07:35", to: "07:40" }] } }
@@ -78,7 +79,7 @@ const RESERVABLE = ['user=a', 'user=b', 'second=a', 'slow=a', 'zone=a', 'staff=a
     'tried=a',
   ])
   .concat(['other=a']);
-const ALL = [...RESERVABLE, 'bucket=a', 'sliding=a', 'all=a', 'all=b', 'tokens=a', 'tokens=b', 'spend=a'];
+const ALL = [...RESERVABLE, 'blocks=a', 'bucket=a', 'sliding=a', 'all=a', 'all=b', 'tokens=a', 'tokens=b', 'spend=a'];
 /** Most calls have none. */
 const PURPOSES = [...Array<undefined>(8), 'ask', 'report'] as const;
 

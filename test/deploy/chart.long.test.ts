@@ -7,7 +7,7 @@ import { runOf } from '../cli/run-program';
 import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
 import { LEAST_DRAIN, STOP_TIME } from '../../src/streams/drain';
 import { readSettings } from '../../src/settings/read-settings';
-import { parseNanoseconds } from '../../src/settings/values/duration';
+import { parseNanoseconds } from '../../src/text/duration';
 import {
   type Labels,
   type Manifest,

@@ -51,6 +51,39 @@ default_rate_limit: { unit: year, requests_per_unit: 5 }
   expect(await shop.weir.debug('/rlconfig')).toContain('shop.default_rate_limit: unit=YEAR requests_per_unit=5');
 });
 
+test('a network is one caller, limits apply at their hours, and a block lasts across windows, over two workers', async () => {
+  const day = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'][
+    (new Date().getUTCDay() + 3) % 7
+  ];
+  const never = `{ time_zone: UTC, ranges: [{ days: [${day}] }] }`;
+  const always = '{ time_zone: UTC, ranges: [{ to: "12:00" }, { from: "12:00" }] }';
+  const rules = `domain: shop
+descriptors:
+  - { key: ip, address_prefix: { ipv4: 24 }, rate_limit: { unit: year, requests_per_unit: 1000 } }
+  - { key: never, rate_limit: { unit: year, requests_per_unit: 0, active: ${never} } }
+  - { key: always, rate_limit: { unit: year, requests_per_unit: 0, active: ${always} } }
+  - { key: login, rate_limit: { unit: second, requests_per_unit: 2, block_for: 4s } }
+`;
+  await using shop = await Shop.start({ env: { WORKERS: '2' } }, rules);
+  async function ask(...descriptors: readonly string[]) {
+    return (await shop.client.shouldRateLimit('shop', descriptors)).statuses;
+  }
+  const ipv4 = ['198.51.100.1', '::ffff:198.51.100.2', '198.51.100.3:443', '::FFFF:c633:6404'];
+  const ipv6 = ['2001:db8::1', '2001:DB8:0:0::2', '[2001:db8::3]:443', '2001:0db8:0000:0000:0:0:0:4'];
+  const left = (await ask(...[...ipv4, ...ipv6].map((address) => `ip=${address}`))).map((each) => each.limitRemaining);
+  expect(left).toEqual([999, 998, 997, 996, 999, 998, 997, 996]);
+  expect((await ask('never=x', 'always=x')).map(({ code }) => code)).toEqual([Code.OK, Code.OVER_LIMIT]);
+  const [, , over] = await ask('login=x', 'login=x', 'login=x');
+  expect(over).toMatchObject({ code: Code.OVER_LIMIT, durationUntilReset: { seconds: 4n } });
+  // A window later, too.
+  await shop.weir.until('the block to be half over', async () => {
+    const [status] = await ask('login=x');
+    expect(status?.code).toBe(Code.OVER_LIMIT);
+    return status!.durationUntilReset!.seconds <= 2n;
+  });
+  await shop.weir.until('the block to end', async () => (await ask('login=x'))[0]?.code === Code.OK);
+});
+
 describe('the settings of decisions have their effects', () => {
   const RULES = `domain: shop
 descriptors:

@@ -57,6 +57,7 @@ describe('the comparison of two rulesets', () => {
     limit(5, 'MINUTE', { lease: false }),
     limit(5, 'MINUTE', { calendar: { timeZone: 'UTC', startsOn: 1 } }),
     limit(5, 'MINUTE', { active: { timeZone: 'UTC', ranges: [{ days: ['monday'], from: '08:00', to: '18:00' }] } }),
+    limit(5, 'MINUTE', { blockFor: { first: 60, factor: 1, most: 60, forgottenAfter: 0 } }),
     limit(5, 'HOUR'),
     undefined,
     limit(5, 'MINUTE', { unlimited: true }),
@@ -173,12 +174,22 @@ it('the list of rules has the lines of the Go service, a comment on unlimited ru
       addressPrefix: { ipv4: 24, ipv6: 64 },
       rateLimit: limit(5, 'DAY', { active: { timeZone: 'UTC', ranges: [OFFICE, { ...OFFICE, days: WEEKDAYS }] } }),
     },
+    {
+      key: 'blocks',
+      rateLimit: limit(5, 'DAY', { blockFor: { first: 86_400, factor: 1, most: 86_400, forgottenAfter: 0 } }),
+    },
+    {
+      key: 'blocks_longer',
+      rateLimit: limit(5, 'MINUTE', { blockFor: { first: 90, factor: 2, most: 3600, forgottenAfter: 86_400 } }),
+    },
     { key: 'exempt' },
   ];
   const unmatched = ruleConfig({ key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) });
   expect(linesOf(buildRuleset([domainConfig('shop', ...rules), { ...domainConfig('closed'), unmatched }]))).toEqual([
     'closed.on_unmatched_deny: unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: false # denied',
     'shop.banned: unit=DAY requests_per_unit=0, shadow_mode: true, quota_mode: false',
+    'shop.blocks: unit=DAY requests_per_unit=5 block_for=24h, shadow_mode: false, quota_mode: false',
+    'shop.blocks_longer: unit=MINUTE requests_per_unit=5 block_for=1m30s factor=2 most=1h forgotten_after=24h, shadow_mode: false, quota_mode: false',
     'shop.both: unit=SECOND requests_per_unit=5, shadow_mode: false, quota_mode: false, all_or_nothing: true',
     'shop.bucket: unit=DAY requests_per_unit=5 algorithm=token_bucket burst=9, shadow_mode: false, quota_mode: false',
     'shop.exact: unit=DAY requests_per_unit=5 lease=false, shadow_mode: false, quota_mode: false',

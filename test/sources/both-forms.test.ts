@@ -105,6 +105,14 @@ const GOOD = [
         limit(9, 'MINUTE', { active: { timeZone: 'Europe/Berlin', ranges: [{ ...DAY_HOURS, ...NIGHT }] } }),
       ],
     },
+    {
+      key: 'blocks',
+      rateLimit: limit(1, 'MINUTE', { blockFor: { first: 60, factor: 1, most: 60, forgottenAfter: 0 } }),
+    },
+    {
+      key: 'grows',
+      rateLimit: limit(1, 'MINUTE', { blockFor: { first: 90, factor: 2, most: 3600, forgottenAfter: 86_400 } }),
+    },
     { key: 'named', rateLimit: limit(1, 'MINUTE', { name: 'one' }) },
     { key: 'replacing', rateLimit: limit(1, 'MONTH', { name: 'two', replaces: ['one'] }) },
     { key: 'free', rateLimit: unlimited({ name: 'three' }) },
@@ -158,6 +166,7 @@ describe('checkResources', () => {
       burst: 0,
       calendar: undefined,
       active: undefined,
+      blockFor: undefined,
       unlimited: isUnlimited,
       name: '',
       postpaid: false,

@@ -1,5 +1,5 @@
 import type { Offender } from '../../limiter/offender';
-import { activeText, activityText, windowText } from '../../rules/unit';
+import { activeText, activityText, blockText, durationText, windowText } from '../../rules/unit';
 import type { CounterChange, CounterState, NestedRule, RulesAnswer } from '../../operators/answers';
 import type { HealthPart, ListedHealth } from '../../operators/live-answers';
 import { counted } from '../../text/counted';
@@ -27,7 +27,7 @@ function addRule(rule: NestedRule, indent: string, lines: string[]): void {
   const parts = [`${key}${value === '' ? '' : `=${value}`}`];
   for (const each of limits) parts.push(formatLimit({ ...rule, ...each }));
   if (rule.allOrNothing) parts.push('all or nothing');
-  if (rule.addressPrefix !== null) parts.push(`by network /${rule.addressPrefix.ipv4}, /${rule.addressPrefix.ipv6}`);
+  if (rule.addressPrefix) parts.push(`by network /${rule.addressPrefix.ipv4}, /${rule.addressPrefix.ipv6}`);
   if (totals !== null) parts.push(`${counted(totals.hits, 'hit')}, ${totals.over} over, ${totals.near} near`);
   const place = placeOf(rule.place);
   lines.push(`${indent}${parts.join(', ')}${place === '' ? '' : ` (${place})`}`);
@@ -37,16 +37,18 @@ function addRule(rule: NestedRule, indent: string, lines: string[]): void {
 /** A counter, and its count before a change. */
 export function formatCounter(counter: CounterState | CounterChange): string {
   const { cacheKey, count, requestsPerUnit, unit, unitMultiplier, windowEnd, timeToLive } = counter;
-  const { isInLocalCache, overdrawn, leased, active, activity } = counter;
+  const { isInLocalCache, overdrawn, leased, active, activity, block, blockFor } = counter;
   const { count: open = 0, first = [] } = counter.openReservations ?? {};
   const [algorithm, ...burst] = algorithmParts(counter);
   const limit = [`limit ${requestsPerUnit} per ${windowText(unit, unitMultiplier)}`, ...algorithmParts(counter)];
-  if (active !== null) limit.push(`active ${activeText(active)}${activity === null ? '' : activityText(activity)}`);
+  if (blockFor) limit.push(`blocks for ${blockText(blockFor)}`);
+  if (active) limit.push(`active ${activeText(active)}${activity ? activityText(activity) : ''}`);
   return visibleLines([
     ('countBefore' in counter ? `${counter.countBefore} -> ${count}` : String(count)) +
       (burst.length > 0 ? ' tokens left' : ''),
     `  ${limit.join(', ')}`,
     `  ${algorithm === undefined ? 'window ends' : 'no hits count from'} ${windowEnd}${timeToLive === null ? '' : `, removed in ${timeToLive} s`}`,
+    ...(block ? [`  blocked until ${block.until}, for ${durationText(block.seconds)}`] : []),
     `  key ${cacheKey}`,
     ...(overdrawn ? [`  overdrawn by ${counted(overdrawn, 'hit')}`] : []),
     ...(leased ? [`  ${counted(leased, 'hit')} held for later calls`] : []),

@@ -1,4 +1,4 @@
-import type { ALGORITHMS } from '../../rules/rule-config';
+import type { ALGORITHMS, BlockConfig } from '../../rules/rule-config';
 
 /** A duration: whole microseconds and, as not every rate has hits of whole ones, parts of one. */
 export interface Span {
@@ -22,8 +22,27 @@ export interface WindowsState {
   readonly now: number;
 }
 
+/** What a counter has. */
+export type CountedState = BucketState | WindowsState;
+
+/** A time in which all calls are denied, the present one or the last one. */
+export interface Block {
+  /** The first microsecond after it, in Unix time of the store. */
+  readonly end: number;
+  /** In microseconds; 0: there is none. */
+  readonly length: number;
+}
+
+/** What a limit with `block_for` has, in two keys of the store. */
+export interface BlockableState {
+  readonly counted: CountedState;
+  readonly block: Block;
+  /** As {@link BucketState.now}. */
+  readonly now: number;
+}
+
 /** What a store has of a limit, as the algorithm of the limit reads it. Plain data. */
-export type LimitState = BucketState | WindowsState;
+export type LimitState = CountedState | BlockableState;
 
 /** A call that an algorithm has decided. */
 export interface Outcome {
@@ -41,6 +60,10 @@ export interface Outcome {
   readonly secondsUntilReset: number;
   /** Whole seconds in which a single hit is denied, too; rounded down. */
   readonly retryAfterSeconds: number;
+  /** In a block, its end, in Unix microseconds of the store; otherwise undefined. */
+  readonly blockedUntil?: number;
+  /** Whether the call has started the block. */
+  readonly startsBlock?: boolean;
   /** After the call: the same object if it has changed nothing. */
   readonly state: LimitState;
 }
@@ -70,6 +93,8 @@ export interface AlgorithmLimit {
   readonly burst: number | undefined;
   /** Whether hits are reported after their calls, so that they count also beyond the limit. */
   readonly postpaid?: boolean | undefined;
+  /** Undefined: a call that is denied changes nothing. */
+  readonly blockFor?: BlockConfig | undefined;
 }
 
 /**

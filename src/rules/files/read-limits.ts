@@ -14,6 +14,7 @@ import {
 import { ignoredWhenUnlimited } from './checks/check-rule';
 import type { SourceRange } from './problems/source-text';
 import { readActive } from './read-active';
+import { readBlock } from './read-block';
 import { readCalendar } from './read-calendar';
 import { Fields, type ReadContext, countAdvice } from './read-fields';
 import { type Choice, FIELDS, type FieldName } from './rule-fields';
@@ -123,6 +124,9 @@ function readLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRa
   const unitMultiplier = readUnitMultiplier(fields, unit);
   const algorithm = fields.choice('algorithm');
   const requestsPerUnit = readRequestsPerUnit(fields, key, algorithm);
+  const window = windowOf({ unit, unitMultiplier });
+  const burst = readBurst(fields, requestsPerUnit, window);
+  const [lease, postpaid] = [readLease(fields), fields.flag('postpaid')];
   return {
     // Not in parts that are joined: each limit would then have a description of its fields of its own, which takes 350
     // bytes.
@@ -132,10 +136,11 @@ function readLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRa
       calendar: readCalendar(fields, unit),
       requestsPerUnit,
       algorithm: algorithm === 'fixed_window' ? undefined : algorithm,
-      burst: readBurst(fields, requestsPerUnit, windowOf({ unit, unitMultiplier })),
-      postpaid: fields.flag('postpaid'),
-      lease: readLease(fields),
+      burst,
+      postpaid,
+      lease,
       active: readActive(fields, names),
+      blockFor: readBlock(fields, { requestsPerUnit, algorithm, burst, lease, postpaid }, window),
       unlimited: false,
       name,
       replaces: names,

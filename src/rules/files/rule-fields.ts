@@ -5,7 +5,7 @@ import type { AdvisedCode, ProblemCode } from './problems/problem';
 /**
  * A kind of value. `text`: a scalar of any type, as it is written. `texts`: a list of these. `choice`: one of certain
  * texts. `flag`: a boolean. `count`: a whole number. `list`: mappings. `section`: a mapping.
- * `data`: any mapping, of which its reader makes JSON.
+ * `data`: any value, which its reader checks.
  */
 export type FieldKind = 'text' | 'texts' | 'choice' | 'flag' | 'count' | 'list' | 'section' | 'data';
 
@@ -128,6 +128,7 @@ export const FIELDS = {
       empty: 'the limit always applies',
       advice: 'Write `time_zone` and `ranges` below it.',
     },
+    block_for: { kind: 'data', empty: 'only calls that are over the limit are denied' },
     unlimited: FLAG,
     name: { kind: 'text' },
     replaces: { kind: 'list', empty: 'the rule replaces nothing' },
@@ -135,6 +136,12 @@ export const FIELDS = {
   calendar: { time_zone: { kind: 'text' }, starts_on: { kind: 'text' } },
   active: { time_zone: { kind: 'text' }, ranges: { kind: 'list' } },
   'active range': { days: { kind: 'texts', empty: 'it is every day' }, from: { kind: 'text' }, to: { kind: 'text' } },
+  block_for: {
+    first: { kind: 'text' },
+    factor: { kind: 'count', empty: 'it is 1', code: 'invalid-block-for', least: 1, most: 10 },
+    most: { kind: 'text' },
+    forgotten_after: { kind: 'text' },
+  },
   address_prefix: { ipv4: prefixLength(32), ipv6: prefixLength(128) },
   replaces: { name: { kind: 'text' } },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, FieldType>>>>;
@@ -161,6 +168,7 @@ const PLACES: Readonly<Record<Section, string>> = {
   calendar: 'in `calendar`',
   active: 'in `active`',
   'active range': 'in a range of `active`',
+  block_for: 'in `block_for`',
   address_prefix: 'in `address_prefix`',
   replaces: 'in an entry of `replaces`',
 };

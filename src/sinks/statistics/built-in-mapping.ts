@@ -23,6 +23,7 @@ const RULE_STATS = {
   shadow_mode: 'Hits over the limit that shadow mode let pass.',
   asks: 'Calls that asked whether anything is left.',
   asks_denied: 'Calls that asked, and were denied.',
+  blocks: 'Blocks that calls have started.',
 };
 
 /**

@@ -1,5 +1,5 @@
 import { parse } from 'yaml';
-import { parseNanoseconds } from '../../settings/values/duration';
+import { parseNanoseconds } from '../../text/duration';
 import { messageOf } from '../../text/thrown';
 import { DEFAULT_SUMMARY } from './built-in-mapping';
 import {

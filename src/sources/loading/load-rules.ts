@@ -105,7 +105,8 @@ function withinAbilities(loaded: LoadedRules, { algorithms: reason }: StoreAbili
   const { file = '', line = 0, column = 0 } = rule.place ?? {};
   const place = line === 0 ? file : `${file}:${line}:${column}`;
   const limit = rule.limits.find(({ algorithm }) => algorithm !== undefined);
-  const field = limit === undefined ? 'all_or_nothing' : `the algorithm ${limit.algorithm}`;
+  const other = rule.options.allOrNothing ? 'all_or_nothing' : 'block_for';
+  const field = limit === undefined ? other : `the algorithm ${limit.algorithm}`;
   const error = `${place}: ${field} cannot be used: ${reason}. Remove it, or use another store.`;
   return { ruleset: undefined, errors: [error] };
 }

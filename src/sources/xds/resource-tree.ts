@@ -1,3 +1,4 @@
+import type { Duration } from '../../gen/google/protobuf/duration';
 import type { RateLimitConfig } from '../../gen/ratelimit/config/ratelimit/v3/rls_conf';
 import type { RuleTree } from '../../rules/files/read-rule-trees';
 import { FIELDS, type FieldType } from '../../rules/files/rule-fields';
@@ -88,9 +89,15 @@ function writtenValue(field: string, value: Json, isUnlimited: boolean): Json | 
   if (field === 'unit' && typeof value === 'number') return UNIT_NAMES[value] ?? String(value);
   if (value === '' || (value === false && !KEPT_FALSE.has(field))) return undefined;
   if (typeof value !== 'object' || value === null) return value;
+  if ('nanos' in value) return durationText(value as unknown as Duration);
   if (!Array.isArray(value)) return written(value);
   const items = value.map((each: Json) => (typeof each === 'object' && each !== null ? written(each) : each));
   return items.length === 0 ? undefined : items;
+}
+
+/** As a file has it, where what is no whole number of seconds is an error. */
+function durationText({ seconds, nanos }: Duration): string {
+  return `${seconds}s${nanos === 0 ? '' : `${nanos}ns`}`;
 }
 
 function scalar(offset: number, value: string | number | boolean | null): YamlScalar {

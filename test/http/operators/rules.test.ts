@@ -72,6 +72,8 @@ function limitOf(requestsPerUnit: number | null, unit: string | null, fields = {
     calendar: null,
     active: null,
     activity: null,
+    blockFor: null,
+    postpaid: false,
     requestsPerUnit,
     algorithm: null,
     burst: null,

@@ -17,6 +17,10 @@ const RULES = rulesetOf(
   { key: 'team', rateLimit: limit(LIMITS.team, 'MINUTE', { unitMultiplier: 2 }) },
   { key: 'tried', rateLimit: limit(LIMITS.tried, 'MINUTE'), shadowMode: true },
   { key: 'both', rateLimits: [limit(10, 'MINUTE'), limit(100, 'HOUR')] },
+  {
+    key: 'blocks',
+    rateLimit: limit(10, 'MINUTE', { blockFor: { first: 60, factor: 1, most: 60, forgottenAfter: 0 } }),
+  },
   { key: 'quotas', rateLimits: [limit(10, 'MINUTE'), limit(100, 'HOUR')], quotaMode: true },
   { key: 'year', rateLimit: limit(10, 'YEAR', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 1 } }) },
   { key: 'unlimited', rateLimit: unlimited() },

@@ -491,6 +491,9 @@ describe.each(KINDS)('reservations in %s', (kind) => {
     await expect(caller.reservations.reserve({ ...call, request: request('d', ['quotas=x']) })).rejects.toThrow(
       'd.quotas is a quota with several limits',
     );
+    await expect(caller.reservations.reserve({ ...call, request: request('d', ['blocks=x']) })).rejects.toThrow(
+      'the rule d.blocks has block_for',
+    );
     const long = request('d', [descriptor(`user=${'x'.repeat(9_000)}`)]);
     await expect(caller.reservations.reserve({ ...call, request: long })).rejects.toThrow('at most 16384 bytes');
     const negative = request('d', [descriptor('user=x', { isNegativeHits: true })]);

@@ -1,4 +1,4 @@
-import type { AlgorithmLimit } from '../../../src/counting/algorithms/algorithm';
+import type { AlgorithmLimit, BlockableState } from '../../../src/counting/algorithms/algorithm';
 import { algorithmOf } from '../../../src/counting/limit';
 import { type Group, LARGEST_COUNT, type Operation, type Result } from '../../../src/counting/operation';
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
@@ -42,10 +42,12 @@ type Limit = Partial<AlgorithmLimit> & Pick<AlgorithmLimit, 'name'>;
 
 /** Operations with an algorithm, one for each call, or one for all of them. */
 function decided(key: string, limit: Limit, ...calls: readonly number[]): Operation {
-  const { requestsPerUnit = 4, lengthSeconds = 60, burst, postpaid } = limit;
-  const algorithm = algorithmOf({ name: limit.name, requestsPerUnit, lengthSeconds, burst, postpaid });
+  const { requestsPerUnit = 4, lengthSeconds = 60, burst, postpaid, blockFor } = limit;
+  const algorithm = algorithmOf({ name: limit.name, requestsPerUnit, lengthSeconds, burst, postpaid, blockFor });
   const hits = calls.reduce((sum, each) => sum + each, 0);
-  return operation(key, hits, { limit: requestsPerUnit, lengthSeconds, algorithm, calls: [...calls] });
+  const made = operation(key, hits, { limit: requestsPerUnit, lengthSeconds, algorithm, calls: [...calls] });
+  made.blockKey = blockFor && `${key}_blocked`;
+  return made;
 }
 
 function grouped(group: Group, ...operations: readonly Operation[]): readonly Operation[] {
@@ -55,12 +57,14 @@ function grouped(group: Group, ...operations: readonly Operation[]): readonly Op
 
 /** The same operations for another store. */
 function copyOf(batch: readonly Operation[], prefix = ''): readonly Operation[] {
-  return batch.map(({ limit, key, hits, group, calls, lease, onlyInWindow, purpose }) => {
+  return batch.map(({ limit, key, hits, group, calls, lease, onlyInWindow, purpose, blockKey, endsBlock }) => {
     const parts = { ...limit, limit: limit.requestsPerUnit, group, calls: calls && [...calls] };
     const copy = operation(prefix + key, hits, parts);
     copy.lease = lease && { ...lease };
     copy.onlyInWindow = onlyInWindow;
     copy.purpose = purpose;
+    copy.blockKey = blockKey && prefix + blockKey;
+    copy.endsBlock = endsBlock;
     return copy;
   });
 }
@@ -97,6 +101,7 @@ const BUCKET = { name: 'token_bucket', requestsPerUnit: 4, lengthSeconds: 60 } a
 const PARTS = { name: 'token_bucket', requestsPerUnit: 7, lengthSeconds: 60, burst: 3 } as const;
 const SLIDING = { name: 'sliding_window', requestsPerUnit: 4, lengthSeconds: 60 } as const;
 const FIXED = { name: 'fixed_window', requestsPerUnit: 4, lengthSeconds: YEAR } as const;
+const BLOCK = { first: 60, factor: 3, most: 300, forgottenAfter: 120 };
 /** Limits, of which those of one rate and one length of window share a key. */
 const LIMITS = {
   bucket: BUCKET,
@@ -107,6 +112,11 @@ const LIMITS = {
   // A hit takes a third of a microsecond.
   fast: { ...BUCKET, requestsPerUnit: 3_000_000, lengthSeconds: 1, burst: 4 },
   sliding: SLIDING,
+  // A minute, and longer ones up to five.
+  blocking: { ...FIXED, blockFor: BLOCK },
+  blockingSliding: { ...SLIDING, blockFor: BLOCK },
+  blockingBucket: { ...BUCKET, blockFor: BLOCK },
+  blockingParts: { ...PARTS, blockFor: { ...BLOCK, factor: 1, most: 60, forgottenAfter: 0 } },
 };
 /**
  * Limits of which hits are taken for later calls: with room for some, with parts of a microsecond, and with many hits
@@ -147,22 +157,45 @@ const anyDecided = fc
 /** Of asks, reports, also of more hits than any counter takes, and hits that are given back. */
 const anyReported = fc
   .record({
-    name: fc.constantFrom('bucket', 'burst', 'parts', 'fast', 'sliding', 'postpaid', 'shares', 'fixed'),
+    name: fc.constantFrom(
+      'bucket',
+      'burst',
+      'parts',
+      'fast',
+      'sliding',
+      'postpaid',
+      'shares',
+      'fixed',
+      'blocking',
+      'blockingSliding',
+      'blockingBucket',
+    ),
     calls: fc.array(fc.constantFrom(0, 1, 1, 3, 9, 40, -1, -30, 2 ** 32, 2 ** 52), { minLength: 1, maxLength: 5 }),
   })
   .map(({ name, calls }) => {
-    const made = decided(`served_${name}`, SERVED[name as keyof typeof SERVED], ...calls);
+    // Those that block have calls of both kinds.
+    const key = name.startsWith('blocking') ? name : `served_${name}`;
+    const made = decided(key, SERVED[name as keyof typeof SERVED], ...calls);
     made.purpose = 'report';
     return [made];
   });
+const GROUPED = ['bucket', 'parts', 'sliding', 'fixed', 'blocking', 'blockingSliding', 'blockingBucket'] as const;
 const anyGroup = fc
-  .tuple(fc.subarray(['bucket', 'parts', 'sliding', 'fixed'] as const, { minLength: 1 }), anyCalls)
+  .tuple(fc.subarray([...GROUPED], { minLength: 1 }), anyCalls)
   .map(([names, calls]) =>
     grouped(
       allOrNothingGroup(),
       ...names.map((name) => decided(name, name === 'fixed' ? FIXED : LIMITS[name], ...calls)),
     ),
   );
+/** An operator sets a counter, which ends its block. */
+const anyEnded = fc
+  .tuple(fc.constantFrom('blocking', 'blockingSliding', 'blockingBucket', 'blockingParts'), fc.nat(3))
+  .map(([name, hits]) => {
+    const made = decided(name, LIMITS[name], -LARGEST_COUNT, hits);
+    made.endsBlock = true;
+    return [made];
+  });
 /** Of limits of which enough is left, in keys of their own. */
 const anyLent = fc
   .record({
@@ -190,6 +223,7 @@ const anyReturned = fc
 const anyStep = fc.oneof(
   anyLent,
   anyReturned,
+  anyEnded,
   anyCount.map(({ key, hits }) => [operation(key, hits, { lengthSeconds: YEAR })]),
   anyStop,
   anyDecided,
@@ -501,6 +535,85 @@ describe('a sliding window', () => {
       ),
     ).toMatchObject([NOT_AN_INTEGER, { code: 'store_failed', message: expect.stringContaining('another type') }]);
     expect(await server.control.mget('text_0', 'text_1', 'list_0')).toEqual(['x', null, String(present)]);
+  });
+});
+
+describe('a limit that blocks', () => {
+  const MINUTE = 60_000_000;
+  const BLOCKING = ['blocking', 'blockingSliding', 'blockingBucket', 'blockingParts'] as const;
+
+  it.each(BLOCKING)(
+    'has the same blocks as in memory: longer ones, forgotten ones, and when the clock goes back: %s',
+    async (name) => {
+      const counters = await open();
+      const lengths: number[] = [];
+      for (const [pause, ...calls] of [
+        // The first block; the middle of it; its end.
+        [0, 1, 1, 1, 1, 1, 1],
+        [MINUTE / 2, 1, 0, -1],
+        [MINUTE / 2, 4, 1],
+        // Longer ones, up to the longest.
+        [MINUTE * 3, 9],
+        [MINUTE * 5, 4],
+        // Not forgotten until the last moment, and forgotten at it.
+        [MINUTE * 2 - 1, 9],
+        [MINUTE * 5 + MINUTE * 2, 9],
+        // Back by an hour, and the block lasts from there.
+        [-MINUTE * 60, 1],
+        [MINUTE - 1, 1],
+        [1, 1],
+      ] as const) {
+        now += pause;
+        const batch = [decided(`grows_${name}`, LIMITS[name], ...calls)];
+        const expected = memory.applyNow(copyOf(batch)) as readonly BlockableState[];
+        expect(await applied(counters, batch)).toEqual(expected);
+        lengths.push(expected[0]!.block.length / MINUTE);
+      }
+      const isGrowing = LIMITS[name].blockFor.factor > 1;
+      expect(lengths).toEqual(isGrowing ? [0, 1, 1, 3, 5, 5, 0, 1, 1, 1] : [0, 1, 0, 0, 0, 0, 0, 1, 1, 0]);
+    },
+  );
+
+  it('has a key for the block, which is kept until that is forgotten, and none for the counter meanwhile', async () => {
+    const counters = await open();
+    for (const name of BLOCKING) {
+      const [key, forgotten] = [`k_${name}`, LIMITS[name].blockFor.forgottenAfter];
+      await applied(counters, [decided(key, LIMITS[name], 1, 9)]);
+      expect(await server.control.keys('k_*')).toEqual([`${key}_blocked`]);
+      expect(await server.control.get(`${key}_blocked`)).toBe(`${now + MINUTE}:${MINUTE}`);
+      expect(await server.control.ttl(`${key}_blocked`)).toEqual(near(60 + forgotten + 20));
+      // A block that is over leaves its key until it is forgotten; one that an operator ends leaves none.
+      const ended = decided(key, LIMITS[name], -LARGEST_COUNT, 1);
+      ended.endsBlock = true;
+      expect(await applied(counters, [ended])).toMatchObject([{ block: { end: now + MINUTE, length: MINUTE } }]);
+      expect(await server.control.exists(`${key}_blocked`)).toBe(0);
+      expect(await applied(counters, [decided(key, LIMITS[name], 0)])).toMatchObject([{ block: { length: 0 } }]);
+      await server.control.flushall();
+    }
+  });
+
+  it('in use takes one command more than without, and in a block two that read', async () => {
+    const counters = await open();
+    function hit(...calls: readonly number[]) {
+      return applied(counters, [decided('used', LIMITS.blocking, ...calls)]);
+    }
+    await hit(1);
+    expect(await commandsOf(() => hit(1))).toEqual(['get 1', 'incrby 1']);
+    expect(await commandsOf(() => hit(9))).toEqual(['del 1', 'get 2', 'set 1']);
+    expect(await commandsOf(() => hit(1))).toEqual(['get 2']);
+  });
+
+  it('fails when its block is none, or there is no memory for one, and counts nothing then', async () => {
+    const counters = await open();
+    await server.control.set('text_blocked', 'x');
+    expect(await applied(counters, [decided('text', LIMITS.blocking, 1)])).toMatchObject([NOT_AN_INTEGER]);
+    await applied(counters, [decided('full', LIMITS.blocking, 3)]);
+    await server.control.config('SET', 'maxmemory', '1');
+    const failed = { code: 'store_failed', message: 'the counter store is out of memory' };
+    expect(await applied(counters, [decided('full', LIMITS.blocking, 3)])).toMatchObject([failed]);
+    await server.control.config('SET', 'maxmemory', '0');
+    expect(await server.control.get('full')).toBe('3');
+    expect(await server.control.keys('*')).toEqual(expect.arrayContaining(['full', 'text_blocked']));
   });
 });
 

@@ -9,6 +9,7 @@ import { fixtures } from './fixtures';
 
 interface SchemaNode {
   readonly properties: Readonly<Record<string, SchemaNode & { readonly items?: SchemaNode }>>;
+  readonly anyOf?: readonly SchemaNode[];
 }
 interface FileSchema extends SchemaNode {
   readonly definitions: Readonly<Record<'descriptor' | 'rateLimit', SchemaNode>>;
@@ -73,7 +74,7 @@ describe('the schema of rule files', () => {
 
   it('has the same fields as the loader, in the same order', () => {
     const { descriptor, rateLimit } = schema.definitions;
-    const { replaces, calendar, active } = rateLimit.properties;
+    const { replaces, calendar, active, block_for } = rateLimit.properties;
     const { address_prefix } = descriptor.properties;
     const sections = {
       'top level': schema,
@@ -81,6 +82,7 @@ describe('the schema of rule files', () => {
       rate_limit: rateLimit,
       calendar,
       active,
+      block_for: block_for?.anyOf?.at(-1),
       'active range': active?.properties['ranges']?.items,
       address_prefix,
       replaces: replaces?.items,

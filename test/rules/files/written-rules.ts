@@ -1,5 +1,5 @@
 import { startsOn } from '../../support/data/rule-resources';
-import type { DomainConfig, RuleConfig, RuleLimit } from '../../../src/rules/rule-config';
+import type { BlockConfig, DomainConfig, RuleConfig, RuleLimit } from '../../../src/rules/rule-config';
 
 /** A configuration in its usual written form: fields with default values are omitted. */
 export function written({ domain, descriptors, unmatched }: DomainConfig): object {
@@ -31,16 +31,23 @@ function writtenLimit({
   replaces,
   lease,
   active,
+  blockFor,
   ...rest
 }: RuleLimit): object {
   const fields = withoutDefaults({
     ...{ ...rest, unit: unit?.toLowerCase(), replaces: replaces.map((name) => ({ name })) },
     calendar: calendar && withoutDefaults({ time_zone: calendar.timeZone, starts_on: startsOn({ unit, calendar }) }),
+    block_for: blockFor && writtenBlock(blockFor),
     active: active && { time_zone: active.timeZone, ranges: active.ranges },
     unit_multiplier: unitMultiplier === 1 ? undefined : unitMultiplier,
     requests_per_unit: rest.unlimited && requestsPerUnit === 0 ? undefined : requestsPerUnit,
   });
   return { ...fields, ...(lease !== undefined && { lease }) };
+}
+
+function writtenBlock({ first, factor, most, forgottenAfter }: BlockConfig): unknown {
+  if (factor === 1) return `${first}s`;
+  return { first: `${first}s`, factor, most: `${most}s`, forgotten_after: `${forgottenAfter}s` };
 }
 
 function snakeCase(name: string): string {

@@ -39,6 +39,10 @@ export function startsOn({ unit, calendar }: Pick<RuleLimit, 'unit' | 'calendar'
   return unit === 'WEEK' ? (WEEKDAYS[day - 1] ?? String(day)) : String(day);
 }
 
+function durationOf(seconds: number) {
+  return { seconds: BigInt(seconds), nanos: 0 };
+}
+
 function policyOf(rateLimit: RuleLimit): RateLimitPolicy {
   return {
     ...rateLimit,
@@ -58,6 +62,12 @@ function policyOf(rateLimit: RuleLimit): RateLimitPolicy {
     active: rateLimit.active && {
       timeZone: rateLimit.active.timeZone,
       ranges: rateLimit.active.ranges.map(({ days, ...hours }) => ({ days: [...days], ...hours })),
+    },
+    blockFor: rateLimit.blockFor && {
+      factor: rateLimit.blockFor.factor === 1 ? 0 : rateLimit.blockFor.factor,
+      first: durationOf(rateLimit.blockFor.first),
+      most: rateLimit.blockFor.factor === 1 ? undefined : durationOf(rateLimit.blockFor.most),
+      forgottenAfter: rateLimit.blockFor.factor === 1 ? undefined : durationOf(rateLimit.blockFor.forgottenAfter),
     },
     replaces: rateLimit.replaces.map((name) => ({ name })),
   };

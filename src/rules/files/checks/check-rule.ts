@@ -35,9 +35,8 @@ export function checkEffect(fields: Fields<'descriptor'>, rule: RuleConfig): voi
     });
   }
   if (fields.flag('all_or_nothing')) checkAllOrNothing(fields, rule);
-  const algorithm = limits.find((limit) => limit.algorithm !== undefined)?.algorithm;
-  if (options.onStoreFailure === 'local' && (algorithm !== undefined || options.allOrNothing)) {
-    const reason = algorithm === undefined ? 'the rule has `all_or_nothing`' : `the limit is a ${algorithm}`;
+  const reason = whyNotLocal(rule);
+  if (options.onStoreFailure === 'local' && reason !== undefined) {
     report('on_store_failure', {
       code: 'local-policy-with-algorithm',
       message: `the policy local counts in fixed windows only, and ${reason}`,
@@ -95,6 +94,14 @@ function checkAllOrNothing(fields: Fields<'descriptor'>, { limits, options: { ha
       message: 'a limit of the rule has `lease`, but `all_or_nothing` decides every call in the store',
     });
   }
+}
+
+/** Why a rule needs a store with scripts; undefined: it does not. */
+function whyNotLocal({ limits, options }: RuleConfig): string | undefined {
+  const algorithm = limits.find((limit) => limit.algorithm !== undefined)?.algorithm;
+  if (algorithm !== undefined) return `the limit is a ${algorithm}`;
+  if (options.allOrNothing) return 'the rule has `all_or_nothing`';
+  return limits.some(({ blockFor }) => blockFor !== undefined) ? 'the limit has `block_for`' : undefined;
 }
 
 /** The problem of a field that has an effect only in a limit that counts. */

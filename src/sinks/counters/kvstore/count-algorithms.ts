@@ -19,6 +19,9 @@ export const LIMIT = new Fields(
   'left',
 );
 
+/** What follows of a limit that blocks: times in microseconds. */
+export const BLOCK = new Fields('firstBlock', 'factor', 'longest', 'forgotten');
+
 /** In Lua: the hits of the window before, weighted with the part of it that a window which ends now would cover. */
 const WEIGHT = 'math.ceil(other * (window - clock % window) / window)';
 

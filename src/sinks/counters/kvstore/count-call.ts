@@ -1,4 +1,12 @@
-import { type Algorithm, type LimitState, MOST_REPORTED, type Span } from '../../../counting/algorithms/algorithm';
+import {
+  type Algorithm,
+  type Block,
+  type CountedState,
+  type LimitState,
+  MOST_REPORTED,
+  type Span,
+} from '../../../counting/algorithms/algorithm';
+import { Blocking, NO_BLOCK } from '../../../counting/algorithms/blocking';
 import { TokenBucket } from '../../../counting/algorithms/bucket';
 import { MOST_IN_WINDOW, SlidingWindow } from '../../../counting/algorithms/sliding';
 import { mostOf } from '../../../counting/group';
@@ -13,7 +21,7 @@ import {
 } from '../../../counting/operation';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import { type CommandOptions, type StepResult, joined } from './commands';
-import { LIMIT } from './count-algorithms';
+import { BLOCK, LIMIT } from './count-algorithms';
 import { CALL, COUNT, DECIDED, RUN, RunKind, STOPPED } from './count-script';
 import type { ScriptArguments, ScriptCommand, Step } from './protocol';
 import { checkedValues, isTime } from './replies';
@@ -128,17 +136,17 @@ export class CountCall implements ScriptArguments {
     const calls = equalCalls(first);
     let times = '';
     for (const call of calls) times += `${times === '' ? '[' : ','}${call.times}`;
-    let run = decision(first, operations.length, `${times}]`);
+    let run = decision(operations, `${times}]`);
     const isExact = isLent(first) || first.onlyInWindow !== undefined;
     for (const operation of operations) run += `,${this.#decided(operation, calls, isExact)}`;
-    this.#values += isLent(first) ? 2 : operations.length;
+    this.#values += isLent(first) ? 2 : operations.length * (isBlocking(operations) ? 3 : 1);
     this.#add(run);
   }
 
   /** @param isExact whether what all calls take may not be taken at once */
   #decided(operation: Operation, calls: readonly EqualCalls[], isExact: boolean): string {
     const { key, limit } = operation;
-    const algorithm = limit.algorithm!;
+    const algorithm = counterOf(limit.algorithm!);
     const { requestsPerUnit, lifetime } = algorithm;
     const isReport = isReported(operation);
     const bucket = algorithm instanceof TokenBucket ? algorithm : undefined;
@@ -161,7 +169,7 @@ export class CountCall implements ScriptArguments {
   #numberOf(limit: CountedLimit): number {
     const known = this.#numbers.get(limit);
     if (known !== undefined) return known;
-    const number = this.#limits.push(`[${limitOf(limit, this.#random)}]`);
+    const number = this.#limits.push(`[${limitOf(limit, this.#random)}${blockOf(limit)}]`);
     this.#numbers.set(limit, number);
     return number;
   }
@@ -178,9 +186,28 @@ export class CountCall implements ScriptArguments {
   }
 }
 
+/** What counts the hits of a limit while it does not block. */
+function counterOf(algorithm: Algorithm): Algorithm {
+  return algorithm instanceof Blocking ? algorithm.counter : algorithm;
+}
+
+/** Whether a limit of a step blocks, so that the step is one of its own kind. */
+function isBlocking(operations: readonly Operation[]): boolean {
+  for (const { blockKey } of operations) if (blockKey !== undefined) return true;
+  return false;
+}
+
+/** What follows a limit that blocks. */
+function blockOf({ algorithm }: CountedLimit): string {
+  if (!(algorithm instanceof Blocking)) return '';
+  const { first, factor, most, forgottenAfter } = algorithm.blockFor;
+  const values = { firstBlock: first * 1e6, factor, longest: most * 1e6, forgotten: forgottenAfter * 1e6 };
+  return `,${BLOCK.write(values)}`;
+}
+
 /** A limit for the script. @param random the random part of expiries, in seconds */
 export function limitOf(limit: CountedLimit, random: number): string {
-  const algorithm = limit.algorithm!;
+  const algorithm = counterOf(limit.algorithm!);
   const { name, requestsPerUnit, lifetime } = algorithm;
   const windows = {
     algorithm: `"${name}"`,
@@ -233,10 +260,15 @@ export function takenFrom(bucket: TokenBucket, hits: number, isReport: boolean):
   return hits > bucket.capacity && !isReport ? { whole: bucket.span.whole + 1, part: 0 } : bucket.spanOf(hits);
 }
 
-/** A sliding window has a key for the windows with an even number, and one for those with an odd one. */
+/**
+ * A sliding window has a key for the windows with an even number, and one for those with an odd one. That of a block
+ * comes first.
+ */
 export function keysOf(operation: Counted): readonly Pick<Step, 'key'>[] {
-  if (!(operation.limit.algorithm instanceof SlidingWindow)) return [operation];
-  return [{ key: `${operation.key}_0` }, { key: `${operation.key}_1` }];
+  const { key, blockKey, limit } = operation;
+  const isSliding = limit.algorithm !== undefined && counterOf(limit.algorithm) instanceof SlidingWindow;
+  const keys = isSliding ? [{ key: `${key}_0` }, { key: `${key}_1` }] : [operation];
+  return blockKey === undefined ? keys : [{ key: blockKey }, ...keys];
 }
 
 /**
@@ -254,14 +286,25 @@ function resultsIn(
   const hasTime = operations.some(({ limit }) => limit.algorithm !== undefined);
   if (hasTime && !isTime(now)) throw new InvalidReply('has a time that no clock shows', command);
   let at = 0;
-  return operations.map((operation) => {
+  /** Of a step with algorithms: where the states of its limits end, where the block of the next one is, and its end. */
+  let [states, blocks, end] = [0, 0, 0];
+  return operations.map((operation, index) => {
     const { algorithm } = operation.limit;
     const [first, second] = [values[at], values[at + 1]] as [number | Error, number];
+    if (algorithm !== undefined && at >= end) {
+      const step = operations.slice(index, index + groupLength(operations, index));
+      states = at + 2 * step.length;
+      blocks = states;
+      end = isBlocking(step) ? states + 2 * step.length : states;
+    }
+    const block = { end: values[blocks] as number, length: values[blocks + 1] as number };
     at += algorithm === undefined ? 1 : 2;
+    blocks += 2;
+    if (algorithm !== undefined && at === states) at = end;
     const granted = isLent(operation) ? values[at] : undefined;
     if (granted !== undefined) at += 1;
     if (first instanceof Error) return first;
-    const result = algorithm === undefined ? first : stateOf(algorithm, [first, second], now);
+    const result = algorithm === undefined ? first : stateOf(algorithm, { first, second, block, now });
     if (!isStoredOf(operation, result)) throw new InvalidReply('has a state that the limit cannot have', command);
     if (granted !== undefined && !isGrantOf(operation, granted, result))
       throw new InvalidReply('grants hits that were not to be had', command);
@@ -270,7 +313,22 @@ function resultsIn(
   });
 }
 
-function stateOf(algorithm: Algorithm, [first, second]: readonly [number, number], now: number): LimitState {
+interface ReadState {
+  readonly first: number;
+  readonly second: number;
+  /** Of a limit that blocks. */
+  readonly block: Block;
+  readonly now: number;
+}
+
+function stateOf(algorithm: Algorithm, read: ReadState): LimitState {
+  const { first, second, block, now } = read;
+  if (algorithm instanceof Blocking)
+    return {
+      counted: stateOf(algorithm.counter, read) as CountedState,
+      block: block.length === 0 ? NO_BLOCK : block,
+      now,
+    };
   if (algorithm instanceof TokenBucket) return { whole: first, part: second, parts: algorithm.parts, now };
   return { previous: second, current: first, now };
 }
@@ -280,13 +338,12 @@ export function isLent({ lease, onlyInWindow }: Operation): boolean {
   return lease !== undefined && lease.wants > 0 && onlyInWindow === undefined;
 }
 
-/**
- * What a run begins with that decides an operation, or a group of which it is the first.
- *
- * @param size how many there are
- */
-function decision(first: Operation, size: number, calls: string): string {
-  const { limit, lease, onlyInWindow: onlyIn } = first;
+/** What a run begins with that decides an operation, or a group. */
+function decision(operations: readonly Operation[], calls: string): string {
+  const first = operations[0] as Operation;
+  const size = operations.length;
+  const { limit, lease, onlyInWindow: onlyIn, endsBlock } = first;
+  if (isBlocking(operations)) return RunKind.block.write({ size, calls, endsBlock, isReport: isReported(first) });
   if (onlyIn !== undefined) return RunKind.giveBack.write({ size, calls, onlyIn });
   if (isReported(first)) return RunKind.report.write({ size, calls });
   if (!isLent(first)) return RunKind.decide.write({ size, calls });

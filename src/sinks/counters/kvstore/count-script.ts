@@ -1,5 +1,5 @@
 import { LEAST_GRANT, SHARE_OF_LEFT } from '../../../counting/grant';
-import { LIMIT, byAlgorithm } from './count-algorithms';
+import { BLOCK, LIMIT, byAlgorithm } from './count-algorithms';
 import { COMMON, Fields, type Values, lua, script } from './script';
 
 /** The argument: these, then runs of steps, each by its kind. */
@@ -77,6 +77,102 @@ function calls(then = ''): string {
     end
   end`;
 }
+
+/** In Lua: what a limit that blocks has after {@link LIMIT}; `firstBlock` is nil for any other. */
+const BLOCK_OF_LIMIT = BLOCK.read('limit', LIMIT.size + 1);
+
+/**
+ * In Lua: reads the block of a limit from the key before those of its counter. Like `Blocking.stateOf`; one that is
+ * changed by that is written.
+ */
+const READ_BLOCK = lua`
+  ${BLOCK_OF_LIMIT}
+  local stored = false
+  ends[l], lengths[l], blocks[l], blockKeys[l] = 0, 0, nil, nil
+  if firstBlock then
+    used = used + 1
+    blockKeys[l] = KEYS[used]
+    stored = pcall('GET', KEYS[used])
+  end
+  if type(stored) == 'table' then
+    err = stored
+  elseif stored then
+    local last, length = string.match(stored, '^(%d+):(%d+)$')
+    if not last then
+      err = redis.error_reply('ERR value is not an integer')
+    elseif time < last + forgotten then
+      ends[l], lengths[l] = math.min(tonumber(last), time + length), tonumber(length)
+      if ends[l] < tonumber(last) then blocks[l] = 'moved' end
+    end
+  end
+  if time < ends[l] then total, isDone, blocks[l] = 0, false, blocks[l] or 'lasts' end`;
+
+/** In Lua: adds the block of each limit of a step to the results. @see CALLS */
+const BLOCKED = lua`
+  for l = 1, size do
+    results[count + 1], results[count + 2] = ends[l], lengths[l]
+    count = count + 2
+  end`;
+
+/**
+ * In Lua: like {@link CALLS}, where a call that a limit denies starts its block, and a block denies all calls but those
+ * that give hits back, which change nothing. Like `Blocking.decide`.
+ */
+const BLOCKING_CALLS = lua`
+  for l = 1, size do
+    if endsBlock and lengths[l] > 0 then ends[l], lengths[l], blocks[l] = 0, 0, 'ended' end
+  end
+  for c = 1, (err or isDone) and 0 or #calls do
+    for _ = 1, calls[c] do
+      local isDenied, from, denied = false, at, {}
+      for l = 1, size do
+        ${DECIDED.take('list', 'from', 'number', 'spans')}
+        local limit, isOver, hits = limits[number], false, spans[2 * c - 1]
+        ${LIMIT.read('limit', 1, 'algorithm', 'most')}
+        if time < ends[l] then
+          isOver = hits >= 0
+          nextStates[l], nextOthers[l] = states[l], others[l]
+        else
+          local state, other = states[l] + hits, others[l]
+          ${byAlgorithm('call')}
+          if isReport then
+            isOver = false
+            ${byAlgorithm('cut')}
+          end
+          denied[l], nextStates[l], nextOthers[l] = isOver, state, other
+        end
+        isDenied = isDenied or isOver
+      end
+      if isDenied then
+        from = at
+        for l = 1, size do
+          ${DECIDED.take('list', 'from', 'number')}
+          local limit = limits[number]
+          ${BLOCK_OF_LIMIT}
+          if denied[l] and firstBlock then
+            lengths[l] = lengths[l] > 0 and math.min(longest, lengths[l] * factor) or firstBlock
+            ends[l], blocks[l] = time + lengths[l], 'started'
+            states[l], others[l] = 0, 0
+          end
+        end
+        break
+      end
+      states, nextStates, others, nextOthers = nextStates, states, nextOthers, others
+    end
+  end`;
+
+/** In Lua: writes the block of a limit, or removes it; without the counter, if it has started. Sets `reply`. */
+const WRITE_BLOCK = lua`
+  ${BLOCK_OF_LIMIT}
+  if blocks[l] == 'ended' then
+    pcall('DEL', blockKeys[l])
+    reply = {}
+  else
+    local value = string.format('%.0f:%.0f', ends[l], lengths[l])
+    reply = pcall('SET', blockKeys[l], value, 'PX', math.ceil((ends[l] - time + forgotten) / 1000) + ${20_000})
+  end
+  if blocks[l] == 'started' and not reply.err then pcall('DEL', key, previousKeys[l] or key) end
+  if not reply.err then reply = nil end`;
 
 /**
  * What runs of counts begin with: a text for INCRBY; the lifetime of a new key, and what is left of the window, in
@@ -169,6 +265,12 @@ const DECISIONS = {
   /** Counts reports, which count also beyond the limit: each step has one limit. */
   report: new Kind(8, ...CALLED).does(calls(`isOver = false\n${byAlgorithm('cut')}`)),
   /**
+   * Lets calls pass by limits of which some block, with a key before those of its counter. `endsBlock`: a block ends
+   * before the calls; `isReport`: they are counted as with `report`. The results of a step are followed by the end and
+   * the length of the block of each of its limits.
+   */
+  block: new Kind(9, ...CALLED, 'endsBlock', 'isReport').does(BLOCKING_CALLS),
+  /**
    * Gives hits back, unless they do not count any more. `onlyIn`: where they were taken, the number of a sliding window
    * or the last microsecond of a token bucket.
    */
@@ -223,6 +325,7 @@ while list[at] do
   else
     local head = at
     ${RunKind.decide.read('list', 'head')}
+    local isReport = kind == ${RunKind.report.number} or kind == ${RunKind.block.number} and list[head + 3]
     ${byKind(DECISIONS, ({ size }) => `at = at + ${size}`)} end
     if not clock then
       limits, time = cjson.decode(ARGV[2]), tonumber(ARGV[3])
@@ -234,12 +337,14 @@ while list[at] do
     end
     local keys, previousKeys, bases, added, kept, isCut = {}, {}, {}, {}, {}, {}
     local states, others, nextStates, nextOthers = {}, {}, {}, {}
+    local ends, lengths, blocks, blockKeys = {}, {}, {}, {}
     for _ = 1, times do
       local from, first, err, isDone, isWritten = at, count, nil, true, true
       for l = 1, size do
         ${DECIDED.take('list', 'from', 'number', 'total', 'text', 'isKnown')}
         local limit = limits[number]
         ${LIMIT.read('limit', 1, 'algorithm', 'most', 'ceiling')}
+        if kind == ${RunKind.block.number} then ${READ_BLOCK} end
         used = used + 1
         local key, base, other, weight = KEYS[used], 0, 0, 0
         ${byAlgorithm('open')}
@@ -261,7 +366,7 @@ while list[at] do
         end
         local state = value - base
         ${byAlgorithm('correct')}
-        if kind == ${RunKind.report.number} then most, weight = ceiling, 0 end
+        if isReport then most, weight = ceiling, 0 end
         isDone = isDone and isAdded and state + total + weight <= most
         isWritten = isWritten and isKept and isKnown and value ~= 0
         results[count + 1], results[count + 2] = state, other
@@ -271,6 +376,7 @@ while list[at] do
           added[l], kept[l] = isAdded and value, isKept and value
         end
       end
+      if kind == ${RunKind.block.number} then ${BLOCKED} end
       if err or not (isDone and isWritten) then
         from = at
         for l = 1, size do
@@ -286,23 +392,27 @@ while list[at] do
         for l = 1, err and 0 or size do
           ${DECIDED.take('list', 'from', 'number', 'total', 'isKnown')}
           local limit, key, reply = limits[number], keys[l], nil
-          local turned = others[l] - results[first + 2 * l]
-          if previousKeys[l] and turned ~= 0 then
-            reply = pcall('INCRBY', previousKeys[l], turned)
-            turned = 0
-          end
-          local isChanged = isCut[l] or turned ~= 0 or states[l] ~= results[first + 2 * l - 1]
-          ${LIMIT.read('limit', 1, 'algorithm', 'most', 'parts', 'expiry', 'left')}
-          ${byAlgorithm('outlive')}
-          if isChanged and not kept[l] then
-            local value = bases[l] + states[l]
-            if not previousKeys[l] and others[l] > 0 then
-              value = string.format('%.0f:%.0f/%.0f', value, others[l], parts)
+          local block = blocks[l]
+          if block and block ~= 'lasts' then ${WRITE_BLOCK} end
+          if block ~= 'started' and block ~= 'lasts' then
+            local turned = others[l] - results[first + 2 * l]
+            if previousKeys[l] and turned ~= 0 then
+              reply = pcall('INCRBY', previousKeys[l], turned)
+              turned = 0
             end
-            reply = pcall('SET', key, value, 'EX', expiry)
-          else
-            if isChanged and not isDone then reply = pcall('INCRBY', key, bases[l] + states[l] - kept[l]) end
-            if not isKnown or kept[l] == 0 then expire(key, expiry, left) end
+            local isChanged = isCut[l] or turned ~= 0 or states[l] ~= results[first + 2 * l - 1]
+            ${LIMIT.read('limit', 1, 'algorithm', 'most', 'parts', 'expiry', 'left')}
+            ${byAlgorithm('outlive')}
+            if isChanged and not kept[l] then
+              local value = bases[l] + states[l]
+              if not previousKeys[l] and others[l] > 0 then
+                value = string.format('%.0f:%.0f/%.0f', value, others[l], parts)
+              end
+              reply = pcall('SET', key, value, 'EX', expiry)
+            else
+              if isChanged and not isDone then reply = pcall('INCRBY', key, bases[l] + states[l] - kept[l]) end
+              if not isKnown or kept[l] == 0 then expire(key, expiry, left) end
+            end
           end
           if type(reply) == 'table' and reply.err then err = err or reply end
         end

@@ -1,0 +1,206 @@
+import type { AlgorithmLimit } from '../../src/counting/algorithms/algorithm';
+import { Batch } from '../../src/counting/batch';
+import { ExpiringCounts, TimedCounts } from '../../src/counting/counts';
+import { algorithmOf } from '../../src/counting/limit';
+import type { Operation } from '../../src/counting/operation';
+import { run, simulate } from '../../src/counting/simulate';
+import { ALGORITHMS, type BlockConfig } from '../../src/rules/rule-config';
+import { allOrNothingGroup, operation } from '../support/data/operations';
+import fc from '../support/data/properties';
+import { modelOf } from './algorithm-models';
+
+/** Unix milliseconds. */
+const START = 1_764_000_000_000;
+const SECOND = 1_000_000n;
+
+/** Blocks by their definition, in whole numbers of any size: all that it knows are calls, and times that are denied. */
+class BlocksModel {
+  readonly #blocks: { readonly from: bigint; readonly to: bigint }[] = [];
+  readonly #limit: AlgorithmLimit;
+  readonly #blockFor: BlockConfig;
+  #counter;
+
+  constructor(limit: AlgorithmLimit, blockFor: BlockConfig) {
+    this.#limit = limit;
+    this.#blockFor = blockFor;
+    this.#counter = modelOf(limit);
+  }
+
+  /** Whether a call passes, and in a block how long that lasts, in seconds. */
+  decide(hits: number, now: bigint): readonly [isAllowed: boolean, left: number | undefined] {
+    const last = this.#blocks.at(-1);
+    if (last !== undefined && now < last.to) return [hits < 0, this.#left(last.to, now)];
+    const { isAllowed } = this.#counter.decide(BigInt(hits), now);
+    if (isAllowed) return [true, undefined];
+    const { first, factor, most, forgottenAfter } = this.#blockFor;
+    const isKnown = last !== undefined && now < last.to + BigInt(forgottenAfter) * SECOND;
+    const longer = isKnown ? (last.to - last.from) * BigInt(factor) : BigInt(first) * SECOND;
+    const longest = BigInt(most) * SECOND;
+    const to = now + (longer < longest ? longer : longest);
+    this.#blocks.push({ from: now, to });
+    this.#counter = modelOf(this.#limit);
+    return [false, this.#left(to, now)];
+  }
+
+  #left(to: bigint, now: bigint): number {
+    return Number((to - now + SECOND - 1n) / SECOND);
+  }
+}
+
+function table(): TimedCounts {
+  return new TimedCounts(new ExpiringCounts({ maxKeys: 100 }));
+}
+
+function blocking(limit: AlgorithmLimit, hits: number, name = 'k'): Operation {
+  const made = operation(name, hits, { limit: limit.requestsPerUnit, lengthSeconds: limit.lengthSeconds });
+  made.limit = { ...made.limit, algorithm: algorithmOf(limit) };
+  made.blockKey = `${name}_blocked`;
+  return made;
+}
+
+function decisionOf({ outcome }: Operation): readonly [boolean, number | undefined] {
+  return [outcome!.isAllowed, outcome!.blockedUntil === undefined ? undefined : outcome!.secondsUntilReset];
+}
+
+const TEN: BlockConfig = { first: 10, factor: 1, most: 10, forgottenAfter: 0 };
+const GROWING: BlockConfig = { first: 10, factor: 2, most: 60, forgottenAfter: 100 };
+const TWO = { name: 'fixed_window', requestsPerUnit: 2, lengthSeconds: 10, burst: undefined } as const;
+
+const anyBlock = fc
+  .record({ first: fc.integer({ min: 60, max: 100 }), factor: fc.integer({ min: 1, max: 10 }), more: fc.nat(500) })
+  .map(({ first, factor, more }): BlockConfig => {
+    return { first, factor, most: factor === 1 ? first : first + more, forgottenAfter: factor === 1 ? 0 : more };
+  });
+/** In milliseconds. */
+const anyPause = fc.oneof(fc.constantFrom(0, 0, 1, 60_000, 59_999, 120_000), fc.nat(700_000));
+const anyCalls = fc.array(fc.tuple(anyPause, fc.constantFrom(1, 1, 1, 2, 0, -1, 9)), { minLength: 5, maxLength: 60 });
+
+describe.each(ALGORITHMS)('a limit that blocks, of the algorithm %s,', (name) => {
+  const limit = { name, requestsPerUnit: 3, lengthSeconds: 60, burst: undefined };
+
+  it('decides as the definition says, call by call and merged', () => {
+    fc.assert(
+      fc.property(anyBlock, anyCalls, (blockFor, calls) => {
+        const [model, alone, together] = [new BlocksModel(limit, blockFor), table(), table()];
+        let now = START;
+        for (const [pause, hits] of calls) {
+          now += pause;
+          [alone.now, together.now] = [now, now];
+          const expected = [0, 1, 2].map(() => model.decide(hits, BigInt(now) * 1000n));
+          const single = expected.map(() => {
+            const call = blocking({ ...limit, blockFor }, hits);
+            simulate([call], alone);
+            return decisionOf(call);
+          });
+          expect(single).toEqual(expected);
+          const algorithm = algorithmOf({ ...limit, blockFor });
+          const merged = expected.map(() => {
+            const call = blocking({ ...limit, blockFor }, hits);
+            call.limit = { ...call.limit, algorithm };
+            return call;
+          });
+          const settled = merged.map((call) => ({
+            ...{ operations: [call], isCancelled: false },
+            ...{ settle: () => undefined, fail: () => undefined },
+          }));
+          const batch = new Batch(settled);
+          batch.settle(run(batch.operations, together));
+          expect([batch.operations.length, merged.map(decisionOf)]).toEqual([1, expected]);
+        }
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
+
+describe('a block', () => {
+  /** Plays calls of 1 hit, each after so many seconds: `ok`, or how many seconds are left of the block. */
+  function play(blockFor: BlockConfig, pauses: readonly number[], counters = table()) {
+    return pauses.map((pause) => {
+      counters.now = (counters.now || START) + pause * 1000;
+      const call = blocking({ ...TWO, blockFor }, 1);
+      simulate([call], counters);
+      return decisionOf(call)[1] ?? 'ok';
+    });
+  }
+
+  it('lasts from the first call over the limit, whatever comes, and begins again from an empty counter', () => {
+    expect(play(TEN, [0, 0, 0, 4, 5.5, 0.5, 0, 0])).toEqual(['ok', 'ok', 10, 6, 1, 'ok', 'ok', 10]);
+  });
+
+  it('is longer than the one before it, up to a maximum, unless that is forgotten', () => {
+    const growing = [0, 0, 0, 10, 0, 0, 20, 0, 0, 40, 0, 0, 160, 0, 0];
+    const expected = ['ok', 'ok', 10, 'ok', 'ok', 20, 'ok', 'ok', 40, 'ok', 'ok', 60, 'ok', 'ok', 10];
+    expect(play(GROWING, growing)).toEqual(expected);
+    expect(play(GROWING, [0, 0, 0, 109, 0, 0])).toEqual(['ok', 'ok', 10, 'ok', 'ok', 20]);
+  });
+
+  it('lasts at most its length when the clock goes back', () => {
+    const counters = table();
+    expect(play(TEN, [0, 0, 0, -3600, 5, 5], counters)).toEqual(['ok', 'ok', 10, 10, 5, 'ok']);
+  });
+
+  it('does not begin for 0 hits or hits that are given back, which always pass', () => {
+    const counters = table();
+    counters.now = START;
+    const calls = [2, 0, -5, 3, -9, 0].map((hits) => {
+      const call = blocking({ ...TWO, blockFor: TEN }, hits);
+      simulate([call], counters);
+      return decisionOf(call);
+    });
+    expect(calls).toEqual([
+      [true, undefined],
+      [true, undefined],
+      [true, undefined],
+      [false, 10],
+      [true, 10],
+      [false, 10],
+    ]);
+  });
+
+  it('of one of several limits that are decided together begins for each that denies, and keeps all from counting', () => {
+    const counters = table();
+    counters.now = START;
+    function call() {
+      const group = allOrNothingGroup();
+      const pair = [
+        blocking({ ...TWO, blockFor: TEN }, 1, 'a'),
+        blocking({ ...TWO, requestsPerUnit: 3, blockFor: TEN }, 1, 'b'),
+      ];
+      for (const each of pair) each.group = group;
+      simulate(pair, counters);
+      return pair.map(({ outcome }) => (outcome!.isAllowed ? outcome!.used : -1));
+    }
+    expect([call(), call(), call(), call()]).toEqual([
+      [1, 1],
+      [2, 2],
+      [-1, 2],
+      [-1, 2],
+    ]);
+    counters.now += 10_000;
+    expect([call(), call()]).toEqual([
+      [1, 3],
+      [1, -1],
+    ]);
+  });
+
+  it('takes a key of its own, and leaves none of the counter', () => {
+    const counters = table();
+    play(TEN, [0, 0], counters);
+    expect(counters.counts.size).toBe(1);
+    play(TEN, [0, 0], counters);
+    expect(counters.counts.size).toBe(1);
+    counters.counts.removeOutside(START + 10_000 * 4, START + 10_000 * 4);
+    expect(counters.counts.size).toBe(0);
+  });
+
+  it('ends by an operation of an operator', () => {
+    const counters = table();
+    play(TEN, [0, 0, 0], counters);
+    const change = blocking({ ...TWO, blockFor: TEN }, 0);
+    change.calls = [-5, 1];
+    change.endsBlock = true;
+    expect(run([change], counters)).toMatchObject([{ block: { length: 10_000_000 } }]);
+    expect(play(TEN, [0, 0], counters)).toEqual(['ok', 10]);
+  });
+});
