@@ -23,7 +23,7 @@ export function ActivityPage() {
   const shapes = KINDS.find(([value]) => value === kind)![2];
   return (
     <>
-      <PageBar title="Activity" text="The last hour of this instance">
+      <PageBar title="Activity" text="The last hour of all instances that are known">
         <Choice label="Kinds" options={KINDS.map(([value, text]) => [value, text])} value={kind} onChoose={setKind} />
       </PageBar>
       <Answered

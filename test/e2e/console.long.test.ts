@@ -354,3 +354,66 @@ it('without a token, changes are refused with what to do; with CONSOLE=false, th
   await using without = await Shop.start({ env: { CONSOLE: 'false' } }, RULES);
   expect((await fetch(consoleOf(without))).status).toBe(404);
 });
+
+const QUESTION_RULES = `domain: shop
+descriptors:
+  - { key: user, value: mallory, rate_limit: { unit: day, requests_per_unit: 0 } }
+  - { key: user, rate_limit: { unit: day, requests_per_unit: 2 } }
+`;
+
+it(
+  'five questions of an operator are answered in at most three clicks each',
+  async () => {
+    await using redis = await RedisProcess.start();
+    const ports = await freePorts(2);
+    const peers = ports.map((port) => `127.0.0.1:${port}`).join();
+    function instance(index: number, more: Readonly<Record<string, string>> = {}): Promise<Shop> {
+      const store = { BACKEND_TYPE: 'kvstore', KVSTORE_URL: redis.address, OPERATOR_TOKEN: 'a-token-of-operators' };
+      const place = { DEBUG_PORT: String(ports[index]), OPERATOR_PEERS: peers, INSTANCE_NAME: `weir-${index}` };
+      return Shop.start({ env: { ...store, ...place, ...more } }, QUESTION_RULES);
+    }
+    await using shop = await instance(0);
+    await using odd = await instance(1, { SHADOW_MODE: 'true' });
+    for (let call = 0; call < 9; call += 1) await shop.hit('bulk');
+    await shop.hit('mallory');
+    redis.signal('SIGSTOP');
+    await shop.weir.until(
+      'the store to be away',
+      async () => (await shop.hit('bulk').catch(() => 'failed')) === 'failed',
+    );
+    redis.signal('SIGCONT');
+    await shop.weir.until('the store to be back', () => shop.hit('other').catch(() => false));
+    await odd.hit('other');
+
+    const page = await browser.open(consoleOf(shop));
+    await page.getByRole('button', { name: 'Enter a token' }).click();
+    await page.keyboard.type('a-token-of-operators');
+    await page.keyboard.press('Enter');
+    let clicks = 0;
+    async function click(name: string): Promise<void> {
+      clicks += 1;
+      await page.getByRole('button', { name }).or(page.getByRole('link', { name })).first().click();
+    }
+    // Is it well, and since when? Which instance is odd?
+    const health = page.getByRole('region', { name: 'Health' });
+    await health.getByText(/SHADOW_MODE of weir-1/).waitFor();
+    // What has happened some minutes ago?
+    const changed = page.getByRole('region', { name: 'What changed' });
+    await changed.getByText('Store stopped answering').waitFor();
+    await changed.getByText('Store answers again').waitFor();
+    // Who is limited most?
+    const callers = page.getByRole('region', { name: 'Limited callers', exact: true });
+    await callers.getByRole('link', { name: 'user=bulk', exact: true }).waitFor();
+    expect(clicks).toBe(0);
+    // Why is mallory limited?
+    await click('user=mallory');
+    await page.getByText('Blocked by rule shop.user_mallory: limit of 0 a day').waitFor();
+    expect(clicks).toBe(1);
+    // Let bulk pass.
+    for (const name of ['user=bulk', 'Clear…', 'Clear counter']) await click(name);
+    await page.getByText(/^Changed from \d+ to 0\.$/).waitFor();
+    expect(clicks).toBe(4);
+    expect(await shop.hit('bulk')).toBe(1);
+  },
+  LONG,
+);
