@@ -17,6 +17,7 @@ const CHAPTERS = {
     'docs/rule-errors.md',
     'docs/testing-rules.md',
     'docs/rolling-out.md',
+    'docs/usage.md',
     'docs/reservations.md',
     'docs/leases.md',
   ],

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Descriptor, RateLimitRequest } from '../limiter/request';
 import type { AlgorithmLimit } from '../counting/algorithms/algorithm';
 import type { LimitWindow } from '../counting/windows';
+import { ALGORITHMS } from '../rules/rule-config';
 import { MAX_WINDOW_SECONDS, type Unit, unitByNumber } from '../rules/unit';
 import {
   type EndedDescriptor,
@@ -126,7 +127,8 @@ function isRecord({ request, ttl, at, counted, state, ended = [], steps = [] }: 
 
 function isAlgorithm({ name, requestsPerUnit, lengthSeconds, burst = 0 }: AlgorithmLimit): boolean {
   return (
-    ['sliding_window', 'token_bucket'].includes(name) &&
+    name !== 'fixed_window' &&
+    ALGORITHMS.includes(name) &&
     [requestsPerUnit, burst].every(isWholeNumber) &&
     isWholeNumber(lengthSeconds) &&
     lengthSeconds > 0

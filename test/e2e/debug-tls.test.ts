@@ -66,9 +66,12 @@ it('instances with one certificate of their own show each other over TLS', async
   await using other = await Shop.start({ env: { ...env, DEBUG_PORT: String(ports[1]) } });
   expect(other.weir.isRunning).toBe(true);
   const own = { ...filesOf(mount), DEBUG_PORT: String(ports[0]), OPERATOR_TOKEN: TOKEN };
-  const { stdout } = await admin(['health', '-fleet', '-json'], own);
-  const fleet = JSON.parse(stdout) as Fleet;
-  expect(fleet.instances.map(({ problem }) => problem)).toEqual([null, null]);
+  // The first one has asked the other before that listened, and asks again.
+  await one.weir.until('the instances see each other', async () => {
+    const { stdout } = await admin(['health', '-fleet', '-json'], own);
+    const { instances } = JSON.parse(stdout) as Fleet;
+    return instances.length === 2 && instances.every(({ problem }) => problem === null);
+  });
   expect(one.weir.output).not.toContain(TOKEN);
 });
 
