@@ -78,9 +78,13 @@ describe.each(renderings().map((rendering) => [rendering.name, rendering] as con
     expect(names.length).toBeGreaterThan(10);
     // What Kubernetes fills in, and the contents of the Secrets, which the renderings do not have.
     const filled = { CONFIG_GRPC_XDS_NODE_ID: 'weir-6d4f' };
+    const token = `proxy view sha256:${'0'.repeat(64)}`;
     const { warnings } = readSettings(
       { ...environment, ...(names.includes('CONFIG_GRPC_XDS_NODE_ID') && filled) },
-      (_path, row) => (row.name.endsWith('_URL') ? 'main,redis:26379' : 'sixteen-characters'),
+      (_path, { name: setting }) => {
+        if (setting === 'OPERATOR_TOKENS') return token;
+        return setting.endsWith('_URL') ? 'main,redis:26379' : 'sixteen-characters';
+      },
     );
     expect(warnings).toEqual([]);
   });
@@ -210,7 +214,7 @@ describe('the variant redis', () => {
     expect(values.map(([variable]) => variable)).toEqual([
       'KVSTORE_AUTH_FILE',
       'KVSTORE_PERSECOND_AUTH_FILE',
-      'OPERATOR_TOKEN_FILE',
+      'OPERATOR_TOKENS_FILE',
     ]);
     expect(redis.all('Secret')).toEqual([]);
   });

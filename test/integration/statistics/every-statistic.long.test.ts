@@ -30,7 +30,10 @@ descriptors:
   - { key: brief, rate_limit: { unit: second, requests_per_unit: 0 } }
   - { key: lenient, on_store_failure: allow, rate_limit: { unit: day, requests_per_unit: 10 } }
   - { key: none, rate_limit: { unit: day, requests_per_unit: 0 } }
+  - { key: tokens, rate_limit: { unit: day, requests_per_unit: 10, postpaid: true } }
 `;
+/** A rule that memcached does not accept. */
+const BLOCKING = '  - { key: login, rate_limit: { unit: minute, requests_per_unit: 1, block_for: 10m } }\n';
 
 /** The names at `/stats` and on the metrics page of services that have answered no call. */
 const AT_START = new Set<string>();
@@ -146,7 +149,7 @@ function keepGreater(values: Map<string, number>, name: string, value: number): 
 /** Redis and rule files: moves most statistics. */
 async function withFilesAndRedis(): Promise<void> {
   await using redis = await RedisProcess.start();
-  await using folder = await RuleFolder.with({ 'shop.yaml': RULES });
+  await using folder = await RuleFolder.with({ 'shop.yaml': RULES + BLOCKING });
   await using service = await ObservedService.start({
     ...folder.env,
     BACKEND_TYPE: 'kvstore',
@@ -165,6 +168,7 @@ async function withFilesAndRedis(): Promise<void> {
   await service.call('plain');
   await service.call('plain');
   await client.shouldRateLimit('shop', ['shadow'], 2);
+  await client.shouldRateLimit('shop', ['login'], 2);
   const subtracted = { entries: [{ key: 'user', value: 'a' }], limit: undefined, hitsAddend: 3n };
   await client.shouldRateLimit('shop', ['user=a', { ...subtracted, isNegativeHits: true }]);
   await client.shouldRateLimit('nowhere', ['plain', 'plain']);
@@ -210,6 +214,7 @@ async function withFilesAndRedis(): Promise<void> {
     service.call('user=a').catch(() => undefined),
   );
   await service.call('lenient');
+  await client.shouldRateLimit('shop', ['tokens'], 5).catch(() => undefined);
   for (const pool of ['redis_pool', 'redis_per_second_pool']) {
     await service.moves(`ratelimit.${pool}.cx_local_close`);
     await weir.until('no connections', async () => (await weir.statistics()).get(`ratelimit.${pool}.cx_active`) === 0);
@@ -353,10 +358,14 @@ function valueOf({ kind, name, metric }: DocumentedStatistic, values: ReadonlyMa
 }
 
 /**
- * Of a process with more work than time, and of many keys, simulated in grpc/server/calls.test.ts and
- * marbles/streams/local-policy.test.ts.
+ * Of a process with more work than time, of many keys, and of several instances, tested in grpc/server/calls.test.ts,
+ * marbles/streams/local-policy.test.ts and e2e/failure-policy.test.ts.
  */
-const SIMULATED = ['ratelimit_server.grpc.waiting_calls', 'ratelimit.store.dropped_hits'];
+const SIMULATED = [
+  'ratelimit_server.grpc.waiting_calls',
+  'ratelimit.store.dropped_hits',
+  'ratelimit.store.local_share',
+];
 /** Those of several processes, and of leases, are tested in e2e/workers/. */
 const OF_ONE_PROCESS = DOCUMENTED.filter(
   ({ written }) => !/^ratelimit\.(?:workers|lease)\./.test(written) && !SIMULATED.includes(written),
