@@ -3,6 +3,7 @@ import type { ServerTls } from '../grpc/http2/tls';
 import type { UnaryCall } from '../grpc/method';
 import { MethodObserver } from '../grpc/method-observer';
 import { KUADRANT, rateLimitMethods } from '../grpc/rate-limit/rate-limit-service';
+import { kuadrantReservations } from '../grpc/reservations/kuadrant-reservations';
 import { RESERVATIONS, reservationsService } from '../grpc/reservations/reservations-service';
 import { type GrpcServer, type GrpcServerOptions, adoptingGrpcServer, serveGrpc } from '../grpc/server/grpc-server';
 import { healthService } from '../grpc/server/health-service';
@@ -85,6 +86,7 @@ function grpcServerOptions(
     },
     unary: new Map([
       ...rateLimitMethods(decide, statistics, onMalformed),
+      ...kuadrantReservations({ decide, reservations }, onInternalError),
       ...reservationsService(reservations, onInternalError),
       ...health.unary,
     ]),

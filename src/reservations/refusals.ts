@@ -5,14 +5,14 @@ import { type LimitedDescriptor, limitsOfResolution } from '../limiter/resolutio
 import {
   MAX_RESERVED_DESCRIPTORS,
   MAX_OPEN,
+  MAX_TTL,
+  MIN_TTL,
   ReservationError,
   type ReservationResult,
   type ReserveCall,
 } from '../streams/ports/reservations';
 import { EMPTY_PREFIX, type ReservationRecord } from './record';
 
-const MIN_TTL = 1_000;
-export const MAX_TTL = 3_600_000;
 /** Also safe in a path of a URL, where one or two dots mean another path. `due` is the key of a set of the store. */
 export const ID = /^(?!(?:\.{1,2}|due)$)[A-Za-z0-9._-]{1,128}$/;
 

@@ -15,6 +15,7 @@ import type { Caller } from '../streams/ports/decide';
 import {
   type EndedReservation,
   KEPT,
+  MAX_TTL,
   ReservationError,
   type ReservationChange,
   type ReservationResult,
@@ -37,7 +38,7 @@ import {
   writeEnded,
   writeEndedEmpty,
 } from './record';
-import { ID, MAX_TTL, checkCall, expired, invalid, reservable, tooMany, unknown } from './refusals';
+import { ID, checkCall, expired, invalid, reservable, tooMany, unknown } from './refusals';
 import { countsBefore, emptyOf, endingOf, recordOf, stepsOf, textOf } from './steps';
 
 export interface ReservationsOptions {
@@ -272,7 +273,8 @@ export class StoredReservations implements Reservations {
       const done = result.added.map((added, index) => ({ count: result.counts[index]!, added, found: '' }));
       for (const [index, { added }] of done.entries()) if (added < 0) this.#options.onFree(steps[index]!.key, true);
       this.#counters[state].add(1);
-      const reservation = { id, state, descriptors: endedDescriptors({ record: ended, made: stored.made, done }) };
+      const descriptors = endedDescriptors({ record: ended, made: stored.made, done });
+      const reservation = { id, state, descriptors, wasOpen: left > 0 };
       this.#options.log?.ended(record.request, reservation, { caller, reservation: { id } });
       return reservation;
     }
@@ -307,7 +309,7 @@ export class StoredReservations implements Reservations {
     });
     if (outcome !== 'done') return undefined;
     this.#counters[state].add(1);
-    return { id, state, descriptors: withoutCounters(hits) };
+    return { id, state, descriptors: withoutCounters(hits), wasOpen: true };
   }
 
   #endedBefore(ended: EndedReservation, wanted: Wanted): EndedReservation {

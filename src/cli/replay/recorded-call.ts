@@ -1,8 +1,7 @@
 import { LARGEST_COUNT } from '../../counting/operation';
 import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
 import { unitByName } from '../../rules/unit';
-import { MAX_TTL } from '../../reservations/refusals';
-import type { EndedReservation, ReserveCall } from '../../streams/ports/reservations';
+import { type EndedReservation, MAX_TTL, type ReserveCall } from '../../streams/ports/reservations';
 import { excerpt } from '../../text/excerpt';
 import { LONGEST_LINE } from './log-lines';
 

@@ -8,7 +8,6 @@ import {
 } from '../../gen/weir/v1/reservations';
 import { DecisionError } from '../../counting/decision-error';
 import type { RateLimitRequest } from '../../limiter/request';
-import type { Caller } from '../../streams/ports/decide';
 import {
   type EndedReservation,
   type OnExpiry,
@@ -18,7 +17,7 @@ import {
   type ReserveCall,
   type Reserved,
 } from '../../streams/ports/reservations';
-import { GrpcStatus, type UnaryCall, type UnaryMethods } from '../method';
+import { GrpcStatus, type UnaryCall, type UnaryHandler, type UnaryMethods } from '../method';
 import { requestIn } from '../rate-limit/decode-request';
 import { encodeResponse } from '../rate-limit/encode-response';
 import { ProtobufError, ProtobufReader, WireType } from '../rate-limit/protobuf-reader';
@@ -33,24 +32,9 @@ const MAX_ENDING_BYTES = 4_096;
  * `weir.v1.Reservations`. A call is carried out even if its caller does not wait, who can send it again with the same
  * id.
  */
-export function reservationsService(
-  reservations: Reservations,
-  internalError: (path: string, error: unknown) => void,
-): UnaryMethods {
-  function method(name: string, work: (message: Uint8Array, caller: Caller) => Promise<Uint8Array>) {
-    const path = `/${RESERVATIONS}/${name}`;
-    function handle(message: Uint8Array, call: UnaryCall): void {
-      // What is read of the message is read before it returns.
-      work(message, call).then(
-        (response) => call.reply(response),
-        (error: unknown) => {
-          const known = statusOf(error);
-          if (known === undefined) internalError(path, error);
-          call.fail(...(known ?? [GrpcStatus.INTERNAL, 'internal error']));
-        },
-      );
-    }
-    return [path, handle] as const;
+export function reservationsService(reservations: Reservations, internalError: OnInternalError): UnaryMethods {
+  function method(name: string, work: Work) {
+    return promisedMethod(`/${RESERVATIONS}/${name}`, work, internalError);
   }
   return new Map([
     method('Reserve', async (message, caller) =>
@@ -70,6 +54,26 @@ export function reservationsService(
       return encodeEnded(await reservations.cancel(decodeEnding(CancelRequest, message).id, caller));
     }),
   ]);
+}
+
+export type OnInternalError = (path: string, error: unknown) => void;
+
+/** Answers a call. What it reads of the message, it reads before it returns its promise. */
+export type Work = (message: Uint8Array, call: UnaryCall) => Promise<Uint8Array>;
+
+/** A method by its path, whose call fails with the error that its work rejects with. */
+export function promisedMethod(path: string, work: Work, internalError: OnInternalError): [string, UnaryHandler] {
+  function handle(message: Uint8Array, call: UnaryCall): void {
+    work(message, call).then(
+      (response) => call.reply(response),
+      (error: unknown) => {
+        const known = statusOf(error);
+        if (known === undefined) internalError(path, error);
+        call.fail(...(known ?? [GrpcStatus.INTERNAL, 'internal error']));
+      },
+    );
+  }
+  return [path, handle];
 }
 
 const STATUS: Readonly<Record<ReservationErrorCode, GrpcStatus>> = {
@@ -116,8 +120,11 @@ function decodeReserve(message: Uint8Array): ReserveCall {
   return { request, ttl, id: id === '' ? undefined : id, onExpiry };
 }
 
-/** In whole milliseconds; a negative one is very long. */
-function decodeDuration(reader: ProtobufReader): number {
+/** The least number of 64 bits that is negative where it has a sign. */
+const FIRST_NEGATIVE = 2 ** 63;
+
+/** In whole milliseconds; a negative one is 0. */
+export function decodeDuration(reader: ProtobufReader): number {
   const outerEnd = reader.enter();
   let [seconds, nanos] = [0, 0];
   while (reader.hasMore) {
@@ -127,7 +134,7 @@ function decodeDuration(reader: ProtobufReader): number {
     else reader.skip(tag);
   }
   reader.leave(outerEnd);
-  return seconds * 1000 + Math.floor(nanos / 1e6);
+  return Math.max(seconds, nanos) >= FIRST_NEGATIVE ? 0 : seconds * 1000 + Math.floor(nanos / 1e6);
 }
 
 function decodeEnding<T>({ decode }: { readonly decode: (bytes: Uint8Array) => T }, message: Uint8Array): T {

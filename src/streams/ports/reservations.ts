@@ -55,6 +55,8 @@ export interface EndedReservation {
   readonly state: 'settled' | 'cancelled';
   /** In the order of the request. */
   readonly descriptors: readonly EndedDescriptor[];
+  /** Whether it was open until this call has ended it; absent as false. */
+  readonly wasOpen?: boolean;
 }
 
 export interface EndedDescriptor {
@@ -150,6 +152,10 @@ export const MOST_SHOWN = 20;
 
 /** Most descriptors of a reservation. */
 export const MAX_RESERVED_DESCRIPTORS = 16;
+
+/** For how long a reservation can be open, in milliseconds. */
+export const MIN_TTL = 1_000;
+export const MAX_TTL = 3_600_000;
 
 /** How long the calls of a reservation that has expired or ended are answered as before, in milliseconds. */
 export const KEPT = 120_000;
