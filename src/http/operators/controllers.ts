@@ -10,8 +10,6 @@ import type { Log } from '../../log/log';
 import type { CounterChange, CounterQuery, CounterState, NoCounter } from '../../operators/answers';
 import type { Fleet, InstanceReport } from '../../operators/live-answers';
 import type { Operator } from '../../operators/operator';
-import type { RuleListing } from '../../operators/rules';
-import type { RuleFile } from '../../rules/files/read-rule-files';
 import { excerpt } from '../../text/excerpt';
 import { ownText } from '../../text/table-key';
 import { ipAddress } from '../../text/host-port';
@@ -19,6 +17,7 @@ import { inPieces } from '../../net/turns';
 import { type BodyMemory, receiveText } from '../body';
 import { HttpError, invalidRequest } from '../errors';
 import { type CounterBody, readCounter, readDescriptorText, readExplained } from '../json/read-request';
+import { jsonText, rulesText, statisticsText, textsOf } from './answer-texts';
 import type { Access, Authorization } from './authorization';
 import type { EventStreams } from './event-streams';
 
@@ -379,63 +378,4 @@ function found<T extends object>(result: T | NoCounter): T {
     message,
     members: { nearest, ...(windows !== undefined && { windows }) },
   });
-}
-
-/** The depth of a domain, whose rules have the depth 0. */
-const DOMAIN = -1;
-
-/** A listing as one JSON object, in which rules contain their nested rules. */
-function* rulesText({ items, ...origin }: RuleListing): Generator<string, void, void> {
-  yield `${JSON.stringify(origin).slice(0, -1)},"domains":[`;
-  // The depth of the item before; its list of descriptors is still open.
-  let last: number | undefined;
-  for (const item of items) {
-    const { depth, ...members } = { depth: DOMAIN, ...item };
-    if (last !== undefined && depth <= last) yield `${']}'.repeat(last - depth + 1)},`;
-    yield `${JSON.stringify(members).slice(0, -1)},"descriptors":[`;
-    last = depth;
-  }
-  yield `${last === undefined ? '' : ']}'.repeat(last - DOMAIN + 1)}]}`;
-}
-
-/** The files of a configuration; each is decoded when it is written. */
-function* textsOf(files: readonly RuleFile[]): Generator<object, void, void> {
-  for (const { path, content } of files) yield { path, text: new TextDecoder().decode(content) };
-}
-
-/**
- * The JSON of a value in parts, for which the event loop turns: each item of its lists and each member of its objects,
- * down to a depth.
- */
-function* jsonText(value: unknown, depth: number): Generator<string, void, void> {
-  if (depth === 0 || typeof value !== 'object' || value === null) return yield JSON.stringify(value);
-  let separator = '';
-  if (Symbol.iterator in value) {
-    yield '[';
-    for (const item of value as Iterable<unknown>) {
-      yield separator;
-      yield* jsonText(item, depth - 1);
-      separator = ',';
-    }
-    return yield ']';
-  }
-  yield '{';
-  for (const name of Object.keys(value)) {
-    // Some are computed when they are read.
-    const member: unknown = value[name as keyof typeof value];
-    if (member === undefined) continue;
-    yield `${separator}${JSON.stringify(name)}:`;
-    yield* jsonText(member, depth - 1);
-    separator = ',';
-  }
-  return yield '}';
-}
-
-function* statisticsText(entries: Iterable<readonly [name: string, value: number]>): Generator<string, void, void> {
-  let separator = '{"statistics":{';
-  for (const [name, value] of entries) {
-    yield `${separator}${JSON.stringify(name)}:${JSON.stringify(value)}`;
-    separator = ',';
-  }
-  yield `${separator === ',' ? '' : separator}}}`;
 }
