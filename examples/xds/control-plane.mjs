@@ -19,6 +19,7 @@ const TYPE_URL = 'type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitCon
 const [folder = join(import.meta.dirname, '..', 'config'), port = '18000'] = process.argv.slice(2);
 /** The fields of rule files that the resource does not have. */
 const FILE_FIELDS = ['share_threshold', 'value_to_metric'];
+const MAX_UINT32 = 4_294_967_295;
 const clients = new Set();
 let version = 0;
 let resources = [];
@@ -52,7 +53,9 @@ function policy(limit) {
       timeZone: limit.calendar.time_zone ?? '',
       startsOn: String(limit.calendar.starts_on ?? ''),
     },
-    requestsPerUnit: limit.requests_per_unit ?? 0,
+    requestsPerUnit: Math.min(limit.requests_per_unit ?? 0, MAX_UINT32),
+    largeRequestsPerUnit: BigInt(limit.requests_per_unit > MAX_UINT32 ? limit.requests_per_unit : 0),
+    postpaid: limit.postpaid ?? false,
     algorithm: limit.algorithm ?? '',
     burst: limit.burst ?? 0,
     lease: limit.lease,
@@ -60,10 +63,24 @@ function policy(limit) {
       timeZone: limit.active.time_zone ?? '',
       ranges: (limit.active.ranges ?? []).map(({ days = [], from = '', to = '' }) => ({ days, from, to })),
     },
+    blockFor: limit.block_for && block(limit.block_for),
     unlimited: limit.unlimited ?? false,
     name: limit.name ?? '',
     replaces: limit.replaces ?? [],
   };
+}
+
+function block(written) {
+  const { first = written, factor = 0, most, forgotten_after: forgottenAfter } = written;
+  return { first: duration(first), factor, most: duration(most), forgottenAfter: duration(forgottenAfter) };
+}
+
+/** Of a text such as `1h30m`. */
+function duration(text) {
+  if (text === undefined) return undefined;
+  const parts = String(text).matchAll(/(\d+)([hms])/g);
+  const seconds = [...parts].reduce((sum, [, count, unit]) => sum + count * { h: 3_600, m: 60, s: 1 }[unit], 0);
+  return { seconds: BigInt(seconds), nanos: 0 };
 }
 
 /** Whether any of the rules, or those nested in them, has the field. */

@@ -134,6 +134,16 @@ describe('checks and reports', () => {
     expect(await left('/v1/report', { hitsAddend: 0 })).toBe(9);
   });
 
+  it('have the hits of the request over gRPC, as with Limitador, whatever a descriptor has', async () => {
+    const own = { entries: [{ key: 'fixed', value: 'limitador' }], limit: undefined, hitsAddend: 50n };
+    const { client } = shop;
+    for (const isNegativeHits of [false, true]) {
+      await client.kuadrant('Report', requestMessage('shop', [{ ...own, isNegativeHits }], 10));
+    }
+    const { statuses } = await client.kuadrant('CheckRateLimit', requestMessage('shop', ['fixed=limitador']));
+    expect(statuses.map(({ limitRemaining }) => limitRemaining)).toEqual([80]);
+  });
+
   it('are over when one of the descriptors is, and count on all of them', async () => {
     await overGrpc(shop)('report', 'fixed', 0);
     const descriptors = ['fixed=both', 'sliding=both', 'none=x'];

@@ -1,7 +1,7 @@
 import { DecisionError, type DecisionErrorCode } from '../../counting/decision-error';
 import { GrpcStatus, type UnaryCall, type UnaryHandler, type UnaryMethods } from '../method';
 import type { Purpose } from '../../counting/algorithms/algorithm';
-import type { RateLimitRequest } from '../../limiter/request';
+import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
 import { SERVICE_ERRORS, type Statistics } from '../../statistics/statistics';
 import type { DecisionObserver, Decide } from '../../streams/ports/decide';
@@ -53,12 +53,18 @@ function decode(
   reject: Reject,
 ): RateLimitRequest | undefined {
   try {
-    return decodeRequest(message, purpose);
+    const request = decodeRequest(message, purpose);
+    return purpose === undefined ? request : { ...request, descriptors: request.descriptors.map(withoutOwnHits) };
   } catch (error) {
     if (!(error instanceof ProtobufError || error instanceof DecisionError)) throw error;
     reject(call, error);
     return undefined;
   }
+}
+
+/** Of a descriptor, Limitador reads the entries only: the hits of Kuadrant's calls are those of the request. */
+function withoutOwnHits(descriptor: Descriptor): Descriptor {
+  return { ...descriptor, hitsAddend: NO_HITS_ADDEND, isNegativeHits: false };
 }
 
 /** Replies to a call with its verdict or error. */

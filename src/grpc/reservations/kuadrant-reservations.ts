@@ -55,18 +55,21 @@ function encodeReserved(code: Code, reservationId = ''): Uint8Array {
   return ReserveResponse.encode({ code: number, reservationId }).finish();
 }
 
-/** Whether the reservation was open; undefined when there is none whose settlement has counted the amount. */
+/**
+ * Whether the reservation was open, or was settled by an earlier call. Undefined when there is none whose settlement
+ * has counted the amount.
+ */
 async function settled(
   reservations: Reservations,
   { id, amount, caller }: { readonly id: string; readonly amount: number; readonly caller: UnaryCall },
 ): Promise<boolean | undefined> {
   if (id === '') return undefined;
   try {
-    return (await reservations.settle(id, amount, caller)).wasOpen === true;
+    return (await reservations.settle(id, amount, caller)).wasOpen ?? true;
   } catch (error) {
     if (!(error instanceof ReservationError)) throw error;
     // A conflict: it has ended before, with another amount.
-    return error.code === 'reservation_conflict' ? false : undefined;
+    return error.code === 'reservation_conflict' ? true : undefined;
   }
 }
 

@@ -55,7 +55,7 @@ export interface EndedReservation {
   readonly state: 'settled' | 'cancelled';
   /** In the order of the request. */
   readonly descriptors: readonly EndedDescriptor[];
-  /** Whether it was open until this call has ended it; absent as false. */
+  /** Whether it was open until this call has ended it; absent if an earlier call has. */
   readonly wasOpen?: boolean;
 }
 
