@@ -130,7 +130,8 @@ export function limitText({
   const each = multiplier === 1 ? (window === 'hour' ? 'an' : 'a') : 'in';
   const where = calendar === null ? '' : ` ${calendarText(unit ?? '', calendar)}`;
   const rate = `${count(requestsPerUnit ?? 0)} ${each} ${window}${where}`;
-  const parts = algorithm === null ? [rate] : [algorithm.replace('_', ' '), rate];
+  const most = algorithm === 'max_concurrent' ? `${count(requestsPerUnit ?? 0)} at a time` : rate;
+  const parts = algorithm === null || most !== rate ? [most] : [algorithm.replace('_', ' '), rate];
   if (burst !== null) parts.push(`burst ${count(burst)}`);
   if (postpaid) parts.push('postpaid');
   if (typeof lease === 'boolean') parts.push(lease ? 'leased' : 'not leased');

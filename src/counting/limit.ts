@@ -19,6 +19,7 @@ import { MAX_UINT32 } from '../text/plain-number';
 import type { Algorithm, AlgorithmLimit } from './algorithms/algorithm';
 import { Blocking } from './algorithms/blocking';
 import { TokenBucket } from './algorithms/bucket';
+import { Concurrent } from './algorithms/concurrent';
 import { FixedWindow } from './algorithms/fixed';
 import { SlidingWindow } from './algorithms/sliding';
 import type { CountedLimit } from './operation';
@@ -93,7 +94,7 @@ export class Limit implements CountedLimit {
     // `local` counts in fixed windows only.
     this.onStoreFailure = policy === 'local' && name !== undefined ? 'error' : policy;
     this.postpaid = postpaid;
-    const mayLease = !options.allOrNothing && !postpaid && blockFor === undefined;
+    const mayLease = !options.allOrNothing && !postpaid && blockFor === undefined && algorithm !== 'max_concurrent';
     this.lease = leases !== 'off' && mayLease && (limit.lease ?? leases === 'auto');
     this.name = limit.name;
     const mostTried = algorithm === undefined ? LARGEST_LIMIT : MAX_UINT32;
@@ -170,6 +171,7 @@ const CLASSES = {
   fixed_window: FixedWindow,
   sliding_window: SlidingWindow,
   token_bucket: TokenBucket,
+  max_concurrent: Concurrent,
 } satisfies Readonly<Record<AlgorithmLimit['name'], new (limit: AlgorithmLimit) => Algorithm>>;
 
 /** Makes the algorithm of a limit. */

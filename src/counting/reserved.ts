@@ -19,6 +19,7 @@ export function deciderOf({ algorithm }: CountedLimit): Algorithm | undefined {
 
 /** @param givenBack to a bucket, in microseconds */
 export function holdOf(algorithm: Algorithm, state: LimitState, hits: number, givenBack: number): Hold {
+  if (algorithm.name === 'max_concurrent') return [];
   if (!(algorithm instanceof TokenBucket)) return [algorithm.windowAt(state, 0)!.number!];
   const taken = algorithm.spanOf(hits).whole;
   return [taken, state.now + (state as BucketState).whole + taken, givenBack];

@@ -4,7 +4,7 @@ import type { LimitedDescriptor } from '../limiter/resolution';
 import type { Trial } from '../limiter/trial';
 import { Code, OverallCode, type Verdict } from '../limiter/verdict';
 import type { FailurePolicy, RulePlace } from '../rules/rule-config';
-import { activeText, activityText, blockText, calendarText, durationText, windowText } from '../rules/unit';
+import { activeText, activityText, blockText, calendarText, durationText, rateText } from '../rules/unit';
 import { counted } from '../text/counted';
 import { visibleLines } from '../text/visible';
 import type {
@@ -71,7 +71,7 @@ export type LimitInWords = Omit<ListedLimit, 'unlimited' | 'replaces' | 'lease' 
 export function formatLimit(limit: LimitInWords): string {
   const { requestsPerUnit, unit, unitMultiplier, calendar, name, shadowMode = false, enforcePercent = null } = limit;
   const { quotaMode = false, onStoreFailure = null, lease = null, active, activity, blockFor } = limit;
-  const parts = [unit === null ? 'unlimited' : `${requestsPerUnit} per ${windowText(unit, unitMultiplier ?? 1)}`];
+  const parts = [unit === null ? 'unlimited' : rateText(requestsPerUnit, unit, unitMultiplier ?? 1)];
   parts.push(...algorithmParts(limit));
   if (calendar !== null) parts.push(calendarText(unit ?? '', calendar));
   if (limit.postpaid) parts.push('postpaid');
@@ -89,7 +89,7 @@ export function formatLimit(limit: LimitInWords): string {
 
 /** What is said of a limit that does not count in fixed windows. */
 export function algorithmParts({ algorithm, burst }: Pick<LimitInWords, 'algorithm' | 'burst'>): readonly string[] {
-  if (algorithm === null) return [];
+  if (algorithm === null || algorithm === 'max_concurrent') return [];
   return [algorithm.replace('_', ' '), ...(burst === null ? [] : [`burst ${burst}`])];
 }
 
@@ -161,6 +161,8 @@ function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT', isD
   const isOver = isInLocalCache || isDenied || (countAfter ?? 0) > most;
   const allows = enforcePercent === null ? 'shadow mode' : 'enforce_percent';
   const shadow = isOver && shadowMode && code === 'OK' ? `, which ${allows} allows` : '';
+  if (counter.algorithm === 'max_concurrent')
+    return `${count} of at most ${counted(most, 'reservation')} are open${shadow}`;
   const held = leased === null || leased === 0 ? '' : `${leased} of ${counted(count ?? 0, 'hit')} are leased here; `;
   if (isInLocalCache) {
     const end = counter.blockFor ? 'its block' : 'its window';

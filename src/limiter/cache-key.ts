@@ -1,5 +1,5 @@
 import { countedAddress } from '../rules/networks';
-import type { ALGORITHMS } from '../rules/rule-config';
+import type { AlgorithmLimit } from '../counting/algorithms/algorithm';
 import type { Rule } from '../rules/rule-tree';
 import type { Entry } from './request';
 
@@ -72,7 +72,7 @@ export function blockKeyOf(key: string, { lengthSeconds }: Pick<Counting, 'lengt
 
 /** How a limit counts. */
 interface Counting {
-  readonly name: (typeof ALGORITHMS)[number] | 'all_or_nothing';
+  readonly name: AlgorithmLimit['name'] | 'all_or_nothing';
   readonly lengthSeconds: number;
   readonly postpaid?: boolean | undefined;
 }

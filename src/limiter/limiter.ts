@@ -239,7 +239,9 @@ export class Limiter {
     if (unit === undefined) return NO_MATCH;
     const prefix = this.#options.cacheKeyPrefix;
     // An override of a rule with several limits replaces all of them.
-    const base = rule?.limit?.algorithm === undefined || rule.options.hasLimitList ? undefined : rule;
+    const { algorithm: ofRule } = rule?.limit ?? NO_LIMIT;
+    const isKept = ofRule !== undefined && ofRule !== 'max_concurrent' && rule?.options.hasLimitList === false;
+    const base = isKept ? rule : undefined;
     const { algorithm: name, burst } = base?.limit ?? NO_LIMIT;
     const kept = { algorithm: name, burst, postpaid: rule?.limit?.postpaid === true };
     const limit = limitOfOverride({ requestsPerUnit, unit }, kept, this.#options);

@@ -23,6 +23,7 @@ export class LimitedDescriptor extends Operation {
   ) {
     super(limit, key, isNegative ? -callHits : callHits);
     if (limit.blockFor !== undefined) this.blockKey = blockKeyOf(key, limit);
+    if (limit.algorithmName === 'max_concurrent' && !isNegative) this.serve('ask');
   }
 
   /** The key under which the local cache knows that it is over: that of a block, which outlives windows. */
@@ -31,12 +32,21 @@ export class LimitedDescriptor extends Operation {
   }
 
   /** The call does not count if it fits, but asks, or reports. */
-  serve(purpose: Purpose): void {
+  serve(asked: Purpose): void {
+    // Open reservations are counted, to which a report adds nothing.
+    const purpose = this.limit.algorithmName === 'max_concurrent' ? 'ask' : asked;
     this.purpose = purpose;
     // What asks gives nothing back.
     this.isNegative = false;
     this.callHits = purpose === 'ask' ? 0 : Math.min(MOST_REPORTED, this.callHits);
     this.hits = this.callHits;
+  }
+
+  /** The call opens a reservation, which takes what fits, also where other calls ask or report. */
+  reserve(): void {
+    this.purpose = undefined;
+    // Of open reservations, each is one, whatever its hits are.
+    if (this.limit.algorithmName === 'max_concurrent') [this.hits, this.callHits] = [1, 1];
   }
 
   /** Whether this process has decided it by hits that it held, or by what it knew of a key that it leases. */

@@ -41,7 +41,8 @@ export async function openReservationsOf(
   counter: Counted,
   reservations: CountersOptions['reservations'],
 ): Promise<OpenReservations | undefined> {
-  if (typeof reservations === 'string' || counter.limit.algorithm !== undefined) return undefined;
+  const { name = 'max_concurrent' } = counter.limit.algorithm ?? {};
+  if (typeof reservations === 'string' || name !== 'max_concurrent') return undefined;
   try {
     return await reservations.readOpen(counter, Date.now());
   } catch {
@@ -142,6 +143,8 @@ export class OperatedCounters {
       const reason = `the rule has several limits; choose one by the parameter window: ${windows.join(', ')}`;
       return { reason, nearest: null, windows };
     }
+    if (mustChoose && limited?.limit.algorithmName === 'max_concurrent')
+      return { reason: 'it counts open reservations, which end by themselves or by a call', nearest: null };
     if (limited !== undefined) return { limited, rule, windows, nowSeconds };
     // A descriptor without a limit needs no count.
     const { reason, nearest } = new RequestExplanation(trial, ruleset!, { stored: new Map() }).descriptor(0);

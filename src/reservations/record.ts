@@ -128,7 +128,7 @@ function isRecord({ request, ttl, at, counted, state, ended = [], steps = [] }: 
 function isAlgorithm({ name, requestsPerUnit, lengthSeconds, burst = 0 }: AlgorithmLimit): boolean {
   return (
     name !== 'fixed_window' &&
-    ALGORITHMS.includes(name) &&
+    (name === 'max_concurrent' || ALGORITHMS.includes(name)) &&
     [requestsPerUnit, burst].every(isWholeNumber) &&
     isWholeNumber(lengthSeconds) &&
     lengthSeconds > 0

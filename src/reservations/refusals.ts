@@ -43,8 +43,7 @@ export function reservable({ resolutions }: Decision, options: LimiterOptions): 
     }
     if (limits.some(({ blockKey }) => blockKey !== undefined))
       throw new ReservationError('not_supported', `${name} has block_for, with which there are no reservations`);
-    // A reservation takes what fits, also where other calls report.
-    for (const limited of limits) limited.purpose = undefined;
+    for (const limited of limits) limited.reserve();
     return limits;
   });
 }

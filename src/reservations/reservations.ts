@@ -201,7 +201,7 @@ export class StoredReservations implements Reservations {
     for (const operation of trial.decision.operations) {
       const { key, limit } = operation;
       const count = before.get(key);
-      operation.purpose = undefined;
+      operation.reserve();
       // A fixed window that is decided with others.
       if (limit.algorithm !== undefined && typeof count === 'number') {
         before.set(key, { previous: 0, current: count, now: at * 1000 });

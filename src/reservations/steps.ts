@@ -46,11 +46,16 @@ export function stepsOf(
       const isShadow = limit.shadowMode || options.shadowMode;
       const quota = isQuotaAllowed ? 'never' : 'together';
       const denies = isShadow ? 'never' : isQuota(resolution, options) ? quota : 'alone';
-      const own = hits === 0 ? undefined : memberOf(id, index, onExpiry);
+      const own = hits === 0 ? undefined : memberOf(id, index, isConcurrent(limit) ? 'settle' : onExpiry);
       return { key, hits, limit: plainLimit(limit), denies, member: own };
     }),
   );
   return { isDenied, steps };
+}
+
+/** Then nothing is given back but the place, which is free in any case when the reservation expires. */
+function isConcurrent({ algorithm }: { readonly algorithm?: Pick<AlgorithmLimit, 'name'> | undefined }): boolean {
+  return algorithm?.name === 'max_concurrent';
 }
 
 /** See {@link ReservationStep.member}. */
@@ -77,18 +82,21 @@ export function endingOf(
   for (const [position, counter] of counted.entries()) {
     const { index, limit, key, hits: reserved, isInMainStore, algorithm, ...window } = counter;
     const own = ended[index] as (typeof ended)[number];
-    own.reserved = reserved;
+    const isPlace = isConcurrent(counter);
+    // Of a descriptor with other limits, too, the hits are shown.
+    if (!isPlace || own.reserved === 0) own.reserved = reserved;
     const { added: held, found } = made[position]!;
-    const common = { hits: own.hits - held, denies: 'never' as Denies };
+    const common = { hits: isPlace ? 0 : own.hits - held, denies: 'never' as Denies };
     if (algorithm !== undefined || now < window.end * 1000) {
       const entered = reserved === 0 ? {} : { held, hold: holdText(found) };
-      const member = reserved === 0 ? undefined : memberOf(id, index, onExpiry);
+      const member = reserved === 0 ? undefined : memberOf(id, index, isPlace ? 'settle' : onExpiry);
       const unlimited = {
         ...{ requestsPerUnit: LARGEST_COUNT, ...windowIn(window), isOneOfSeveral: isInMainStore },
         algorithm: algorithm && algorithmOf(algorithm),
       };
-      steps.push({ ...common, key, limit: unlimited, member, ...entered });
-      indices.push(index);
+      const step = { ...common, key, limit: unlimited, member, ...entered };
+      steps.splice(isPlace ? 0 : steps.length, 0, step);
+      indices.splice(isPlace ? 0 : indices.length, 0, index);
       continue;
     }
     const isGivenBack = onExpiry === 'cancel' && at + ttl < window.end * 1000;

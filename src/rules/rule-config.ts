@@ -138,8 +138,8 @@ export interface BlockConfig {
 
 /** How a limit counts. */
 export const ALGORITHMS = ['fixed_window', 'sliding_window', 'token_bucket'] as const;
-/** The algorithms that do not count in windows of the clock. */
-export type AlgorithmName = Exclude<(typeof ALGORITHMS)[number], 'fixed_window'>;
+/** What does not count in windows of the clock. `max_concurrent`, a field of its own, counts open reservations. */
+export type AlgorithmName = Exclude<(typeof ALGORITHMS)[number], 'fixed_window'> | 'max_concurrent';
 
 /**
  * The largest `requests_per_unit` of a fixed window. A counter saturates at 2^53 − 1, which has to be over every limit,

@@ -3,7 +3,8 @@ import { formatDuration } from '../text/duration';
 /** The units of a limit as the protocol names them, numbered as `envoy.type.v3.RateLimitUnit`. */
 export const UNIT_NAMES = ['UNKNOWN', 'SECOND', 'MINUTE', 'HOUR', 'DAY', 'MONTH', 'YEAR', 'WEEK'] as const;
 
-export type UnitName = Exclude<(typeof UNIT_NAMES)[number], 'UNKNOWN'>;
+/** `UNKNOWN`: of a limit with `max_concurrent`. */
+export type UnitName = (typeof UNIT_NAMES)[number];
 
 /** The unit of time of a limit. */
 export interface Unit {
@@ -18,8 +19,9 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** By name. */
+/** By name. Without a unit, reservations are counted, which are open for at most an hour. */
 export const UNITS: Readonly<Record<UnitName, Unit>> = {
+  UNKNOWN: unitOf('UNKNOWN', HOUR),
   SECOND: unitOf('SECOND', 1),
   MINUTE: unitOf('MINUTE', MINUTE),
   HOUR: unitOf('HOUR', HOUR),
@@ -46,6 +48,11 @@ export const MAX_FILL_SECONDS = 100 * UNITS.YEAR.seconds;
 export function windowText(unit: string, multiplier: number): string {
   const name = unit.toLowerCase();
   return multiplier === 1 ? name : `${multiplier} ${name}s`;
+}
+
+/** What a limit allows, in words: `5 per minute`, `5 at a time`. */
+export function rateText(requests: number | null, unit: string, multiplier: number): string {
+  return unit === 'UNKNOWN' ? `${requests} at a time` : `${requests} per ${windowText(unit, multiplier)}`;
 }
 
 /** The days of a week, as rule files name them. */
@@ -113,8 +120,9 @@ export function activityText({
   return isActive ? when : `, not now${when}`;
 }
 
-/** A window in keys of statistics: `minute`, `5minute`. */
+/** A window in keys of statistics: `minute`, `5minute`; without one `concurrent`. */
 export function windowLabel(unit: string, multiplier: number): string {
+  if (unit === 'UNKNOWN') return 'concurrent';
   return `${multiplier === 1 ? '' : multiplier}${unit.toLowerCase()}`;
 }
 

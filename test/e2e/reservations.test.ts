@@ -148,6 +148,41 @@ describe('reservations over HTTP', () => {
     },
   );
 
+  it.each(['memory', 'Redis'])('are three at a time over two workers, by max_concurrent, in %s', async (kind) => {
+    await using redis = kind === 'Redis' ? await RedisProcess.start() : undefined;
+    const env = redis === undefined ? {} : { BACKEND_TYPE: 'kvstore', KVSTORE_URL: redis.address };
+    const rules = 'domain: shop\ndescriptors: [{ key: job, rate_limit: { max_concurrent: 3 } }]\n';
+    await using shop = await Shop.start({ env: { ...env, WORKERS: '2' } }, rules);
+    function job(more: object = {}) {
+      return { domain: 'shop', descriptors: [{ entries: [{ key: 'job', value: 'x' }] }], ttl: '60s', ...more };
+    }
+    async function ask(hits: number) {
+      const { overallCode, statuses } = await shop.client.shouldRateLimit('shop', ['job=x'], hits);
+      const { currentLimit, limitRemaining, durationUntilReset } = statuses[0]!;
+      expect([currentLimit?.unit, currentLimit?.requestsPerUnit, durationUntilReset?.seconds ?? 0n]).toEqual([
+        0,
+        3,
+        0n,
+      ]);
+      return [overallCode, limitRemaining];
+    }
+    expect(await ask(7)).toEqual([RateLimitResponse_Code.OK, 3]);
+    for (const id of ['a', 'b', 'c']) expect((await call(shop, 'POST', '', job({ id, hitsAddend: 9 })))[0]).toBe(201);
+    expect((await call(shop, 'POST', '', job()))[0]).toBe(429);
+    expect(await ask(7)).toEqual([RateLimitResponse_Code.OVER_LIMIT, 0]);
+    expect(await ask(1)).toEqual([RateLimitResponse_Code.OVER_LIMIT, 0]);
+    expect((await call(shop, 'DELETE', '/b'))[0]).toBe(200);
+    expect(await ask(7)).toEqual([RateLimitResponse_Code.OK, 1]);
+    expect((await call(shop, 'POST', '', job({ ttl: '1s', onExpiry: 'cancel' })))[0]).toBe(201);
+    expect((await call(shop, 'POST', '/a/settle', { hits: 5 }))[0]).toBe(200);
+    await shop.weir.until('the lost one to be free', async () => (await ask(1))[1] === 2);
+    const counter = JSON.parse(await shop.weir.debug('/api/counters?domain=shop&descriptor=job=x')) as object;
+    expect(counter).toMatchObject({ count: 1, openReservations: { count: 1, first: [{ id: 'c', hits: 1 }] } });
+    expect(await shop.weir.debug('/rlconfig')).toContain(
+      'shop.job: unit=UNKNOWN requests_per_unit=3 algorithm=max_concurrent',
+    );
+  });
+
   it('reject what is malformed, unknown or of another method', async () => {
     await using shop = await Shop.start({}, RULES);
     const { ttl: _, ...withoutTtl } = body(1);

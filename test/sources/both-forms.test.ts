@@ -10,6 +10,7 @@ import { resourceOf, ruleResource } from '../support/data/rule-resources';
 import { written } from '../rules/files/written-rules';
 import {
   type RuleSketch,
+  atATime,
   domainConfig,
   limit,
   linesOf,
@@ -113,6 +114,8 @@ const GOOD = [
       key: 'grows',
       rateLimit: limit(1, 'MINUTE', { blockFor: { first: 90, factor: 2, most: 3600, forgottenAfter: 86_400 } }),
     },
+    { key: 'at_a_time', rateLimits: [atATime(5), limit(9, 'DAY', { postpaid: true })] },
+    { key: 'none_at_a_time', value: 'x', rateLimit: atATime(0, { name: 'none' }) },
     { key: 'named', rateLimit: limit(1, 'MINUTE', { name: 'one' }) },
     { key: 'replacing', rateLimit: limit(1, 'MONTH', { name: 'two', replaces: ['one'] }) },
     { key: 'free', rateLimit: unlimited({ name: 'three' }) },

@@ -254,6 +254,9 @@ it.each([
   }
   const together =
     'domain: a\ndescriptors:\n- key: k\n  all_or_nothing: true\n  rate_limits: [{ unit: day, requests_per_unit: 1 }]\n';
+  const atATime = 'domain: a\ndescriptors:\n- { key: k, rate_limit: { max_concurrent: 3 } }\n';
+  const noPlaces = `a.yaml:3:10: max_concurrent cannot be used: ${WITHOUT_SCRIPTS}`;
+  expect(await load({ 'a.yaml': atATime }, { ...where, settings })).toMatchObject([{ errors: [noPlaces] }]);
   const error = `a.yaml:3:8: all_or_nothing cannot be used: ${WITHOUT_SCRIPTS}`;
   expect(await load({ 'a.yaml': together }, { ...where, settings })).toMatchObject([{ errors: [error] }]);
 });

@@ -1,5 +1,5 @@
 import type { Offender } from '../../limiter/offender';
-import { activeText, activityText, blockText, durationText, windowText } from '../../rules/unit';
+import { activeText, activityText, blockText, durationText, rateText } from '../../rules/unit';
 import type { CounterChange, CounterState, NestedRule, RulesAnswer } from '../../operators/answers';
 import type { HealthPart, ListedHealth } from '../../operators/live-answers';
 import { counted } from '../../text/counted';
@@ -40,14 +40,18 @@ export function formatCounter(counter: CounterState | CounterChange): string {
   const { isInLocalCache, overdrawn, leased, active, activity, block, blockFor } = counter;
   const { count: open = 0, first = [] } = counter.openReservations ?? {};
   const [algorithm, ...burst] = algorithmParts(counter);
-  const limit = [`limit ${requestsPerUnit} per ${windowText(unit, unitMultiplier)}`, ...algorithmParts(counter)];
+  const limit = [`limit ${rateText(requestsPerUnit, unit, unitMultiplier)}`, ...algorithmParts(counter)];
   if (blockFor) limit.push(`blocks for ${blockText(blockFor)}`);
   if (active) limit.push(`active ${activeText(active)}${activity ? activityText(activity) : ''}`);
   return visibleLines([
     ('countBefore' in counter ? `${counter.countBefore} -> ${count}` : String(count)) +
       (burst.length > 0 ? ' tokens left' : ''),
     `  ${limit.join(', ')}`,
-    `  ${algorithm === undefined ? 'window ends' : 'no hits count from'} ${windowEnd}${timeToLive === null ? '' : `, removed in ${timeToLive} s`}`,
+    ...(unit === 'UNKNOWN'
+      ? []
+      : [
+          `  ${algorithm === undefined ? 'window ends' : 'no hits count from'} ${windowEnd}${timeToLive === null ? '' : `, removed in ${timeToLive} s`}`,
+        ]),
     ...(block ? [`  blocked until ${block.until}, for ${durationText(block.seconds)}`] : []),
     `  key ${cacheKey}`,
     ...(overdrawn ? [`  overdrawn by ${counted(overdrawn, 'hit')}`] : []),

@@ -1,4 +1,4 @@
-import type { ALGORITHMS, BlockConfig } from '../../rules/rule-config';
+import type { AlgorithmName, BlockConfig } from '../../rules/rule-config';
 
 /** A duration: whole microseconds and, as not every rate has hits of whole ones, parts of one. */
 export interface Span {
@@ -85,7 +85,7 @@ export const MOST_REPORTED = 2 ** 52;
 /** The numbers of a limit that an algorithm decides. */
 export interface AlgorithmLimit {
   /** Fixed windows are one only in a rule with `all_or_nothing`. */
-  readonly name: (typeof ALGORITHMS)[number];
+  readonly name: AlgorithmName | 'fixed_window';
   /** From 0 to 2^32 − 1; of fixed windows, to `LARGEST_LIMIT`. */
   readonly requestsPerUnit: number;
   readonly lengthSeconds: number;

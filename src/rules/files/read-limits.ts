@@ -59,7 +59,8 @@ export function readLimits(fields: Fields<'descriptor'>): ReadLimits {
     context.report(key, { code: 'too-many-limits', message: `a rule has at most ${MAX_LIMITS} limits` });
   const limits = maps.slice(0, MAX_LIMITS).map((map) => readLimit(context, [map], map));
   for (const [index, each] of limits.entries()) checkAmongLimits(context, each, limits.slice(0, index));
-  const different = limits.find(({ limit }) => limit.postpaid !== limits[0]!.limit.postpaid);
+  const counting = limits.filter(({ limit }) => limit.algorithm !== 'max_concurrent');
+  const different = counting.find(({ limit }) => limit.postpaid !== counting[0]!.limit.postpaid);
   if (different !== undefined)
     context.report(different.range, {
       code: 'mixed-postpaid',
@@ -100,15 +101,16 @@ function checkAmongLimits(context: ReadContext, { limit, range }: ReadLimit, bef
   // Limits that alternate have one counter, whichever of them applies.
   const alternates = same.every((other) => active && other.limit.active && areDisjoint(active, other.limit.active));
   if (unit === undefined || alternates) return;
+  const what = unit === 'UNKNOWN' ? 'no window, either' : `a window as long as ${windowText(unit, unitMultiplier)}`;
   context.report(range, {
     code: 'same-window',
-    message: `a limit of the rule before this one has a window as long as ${windowText(unit, unitMultiplier)}`,
+    message: `a limit of the rule before this one has ${what}`,
   });
 }
 
 /** In seconds; 0 for a limit without a window. */
 function windowOf({ unit, unitMultiplier }: Pick<RuleLimit, 'unit' | 'unitMultiplier'>): number {
-  return unit === undefined ? 0 : unitMultiplier * UNITS[unit].seconds;
+  return unit === undefined || unit === 'UNKNOWN' ? 0 : unitMultiplier * UNITS[unit].seconds;
 }
 
 function readLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRange): ReadLimit {
@@ -120,6 +122,8 @@ function readLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRa
     const limit = { ...NO_LIMIT, unlimited: true, name, replaces: names };
     return { limit, range: fields.get('unlimited')?.value ?? key, zero: undefined, replaces: ranges };
   }
+  if (fields.given('max_concurrent') !== undefined || fields.isWrong('max_concurrent'))
+    return readConcurrent(fields, { names, ranges }, key);
   const unit = readUnit(fields, key);
   const unitMultiplier = readUnitMultiplier(fields, unit);
   const algorithm = fields.choice('algorithm');
@@ -149,6 +153,26 @@ function readLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRa
     zero: requestsPerUnit === 0 ? fields.get('requests_per_unit')?.value : undefined,
     replaces: ranges,
   };
+}
+
+/** The fields that have a meaning with `max_concurrent`. */
+const WITH_CONCURRENT: ReadonlySet<string> = new Set(['max_concurrent', 'active', 'unlimited', 'name', 'replaces']);
+
+/** A limit of open reservations. */
+function readConcurrent(fields: Fields<'rate_limit'>, { names, ranges }: ReadReplaces, key: SourceRange): ReadLimit {
+  for (const other of Object.keys(FIELDS.rate_limit) as FieldName<'rate_limit'>[]) {
+    if (WITH_CONCURRENT.has(other) || fields.given(other) === undefined) continue;
+    fields.context.report(fields.keyOf(other), {
+      code: 'max-concurrent-combined',
+      message: `\`${other}\` has no meaning with \`max_concurrent\`, which counts open reservations`,
+    });
+  }
+  const most = fields.count('max_concurrent') ?? 0;
+  const range = fields.get('max_concurrent')?.value ?? key;
+  const active = readActive(fields, names);
+  const counting = { unit: 'UNKNOWN', algorithm: 'max_concurrent', requestsPerUnit: most } as const;
+  const limit = { ...NO_LIMIT, ...counting, active, name: fields.text('name'), replaces: names };
+  return { limit, range, zero: most === 0 ? range : undefined, replaces: ranges };
 }
 
 /** The fields that have an effect on a rule that is unlimited. */

@@ -121,6 +121,7 @@ export const FIELDS = {
       choices: { texts: ALGORITHMS, what: 'algorithm', code: 'invalid-algorithm' },
     },
     burst: { kind: 'count', empty: 'it is requests_per_unit', code: 'invalid-burst', least: 1 },
+    max_concurrent: { kind: 'count', empty: 'hits are counted', code: 'invalid-max-concurrent', most: 10_000 },
     postpaid: FLAG,
     lease: { kind: 'flag', empty: 'LEASES decides', isKeptFalse: true },
     active: {

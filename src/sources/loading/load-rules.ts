@@ -106,7 +106,8 @@ function withinAbilities(loaded: LoadedRules, { algorithms: reason }: StoreAbili
   const place = line === 0 ? file : `${file}:${line}:${column}`;
   const limit = rule.limits.find(({ algorithm }) => algorithm !== undefined);
   const other = rule.options.allOrNothing ? 'all_or_nothing' : 'block_for';
-  const field = limit === undefined ? other : `the algorithm ${limit.algorithm}`;
+  const ofLimit = limit?.algorithm === 'max_concurrent' ? limit.algorithm : `the algorithm ${limit?.algorithm}`;
+  const field = limit === undefined ? other : ofLimit;
   const error = `${place}: ${field} cannot be used: ${reason}. Remove it, or use another store.`;
   return { ruleset: undefined, errors: [error] };
 }

@@ -57,7 +57,10 @@ export function resourceTree({ name, ...rules }: RateLimitConfig): RuleTree {
  */
 function written(message: object): Json {
   const fields: Record<string, Json> = {};
-  const isUnlimited = 'unlimited' in message && message.unlimited === true;
+  // Neither has a unit, nor a number, which are 0.
+  const isUnlimited =
+    ('unlimited' in message && message.unlimited === true) ||
+    ('maxConcurrent' in message && message.maxConcurrent !== undefined);
   const entries: readonly (readonly [name: string, value: Json | undefined])[] = Object.entries(message);
   for (const [name, value] of entries) {
     const field = nameInFiles(name);
@@ -84,6 +87,7 @@ function fieldsThat(are: (type: FieldType) => boolean): ReadonlySet<string> {
 /** Undefined for a default value. */
 function writtenValue(field: string, value: Json, isUnlimited: boolean): Json | undefined {
   if (field === 'metadata') return value;
+  if (field === 'max_concurrent') return value;
   if (value === 0 && (isUnlimited || ABSENT_AT_0.has(field))) return undefined;
   // A value that the enum does not define is decoded as its number.
   if (field === 'unit' && typeof value === 'number') return UNIT_NAMES[value] ?? String(value);

@@ -6,12 +6,12 @@ import { StoredReservations } from '../../../src/reservations/reservations';
 import { Statistics } from '../../../src/statistics/statistics';
 import type { OnExpiry, ReservationStore, Reservations } from '../../../src/streams/ports/reservations';
 import { descriptor, request } from '../../support/data/requests';
-import { limit, rulesetOf, unlimited } from '../../support/data/rules';
+import { atATime, limit, rulesetOf, unlimited } from '../../support/data/rules';
 
 export const LIMITS = { user: 100, team: 150, tried: 10, free: Infinity };
 export type Name = keyof typeof LIMITS;
 export const NAMES = Object.keys(LIMITS) as readonly Name[];
-const RULES = rulesetOf(
+export const RULES = rulesetOf(
   'd',
   { key: 'user', rateLimit: limit(LIMITS.user, 'MINUTE') },
   { key: 'team', rateLimit: limit(LIMITS.team, 'MINUTE', { unitMultiplier: 2 }) },
@@ -33,6 +33,10 @@ const RULES = rulesetOf(
   // A hit takes no whole number of microseconds.
   { key: 'odd', rateLimit: limit(7, 'MINUTE', { algorithm: 'token_bucket', burst: 90 }) },
   { key: 'all100', rateLimits: [limit(100, 'MINUTE'), limit(300, 'HOUR')], allOrNothing: true },
+  { key: 'three', rateLimit: atATime(3) },
+  { key: 'jobs', rateLimits: [limit(100, 'MINUTE'), atATime(2)] },
+  { key: 'watched', rateLimit: atATime(1), shadowMode: true },
+  { key: 'most', rateLimit: atATime(10_000) },
   {
     key: 'several',
     rateLimits: [

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { AlgorithmName } from '../../../src/rules/rule-config';
 import { descriptor } from '../../support/data/requests';
 import { limit, rulesetOf } from '../../support/data/rules';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
@@ -28,13 +27,13 @@ afterEach(() => server.control.flushall());
 afterAll(() => server[Symbol.asyncDispose]());
 
 /** A call of one hit as an older instance makes it. Returns the state before it. */
-function callOlder(algorithm: AlgorithmName, ...keys: readonly string[]): Promise<readonly number[]> {
+function callOlder(algorithm: keyof typeof OLDER_CALLS, ...keys: readonly string[]): Promise<readonly number[]> {
   const args = [...OLDER_CALLS[algorithm], String(clock.now * 1000)];
   return server.control.eval(OLDER_SCRIPT, keys.length, ...keys, ...args) as Promise<readonly number[]>;
 }
 
 /** An instance with a postpaid limit of ten a minute, to which 600 hits are reported. */
-async function overdrawn(algorithm: AlgorithmName) {
+async function overdrawn(algorithm: keyof typeof OLDER_CALLS) {
   const counters = await connected(instance(server.address), {
     expirationJitterMaxSeconds: 0,
     now: () => clock.now * 1000,

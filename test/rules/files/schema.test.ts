@@ -34,7 +34,13 @@ const STRUCTURAL = new Set<string>([
     'empty-domain',
   ],
   ...['empty-key', 'invalid-unit', 'unit-when-unlimited', 'missing-requests-per-unit', 'invalid-requests-per-unit'],
-  ...['invalid-algorithm', 'invalid-burst', 'invalid-enforce-percent', 'invalid-address-prefix'],
+  ...[
+    'invalid-algorithm',
+    'invalid-burst',
+    'invalid-max-concurrent',
+    'invalid-enforce-percent',
+    'invalid-address-prefix',
+  ],
   ...['invalid-unit-multiplier', 'invalid-failure-policy', 'invalid-unmatched-policy', 'invalid-value-in'],
   ...['empty-replaces', 'share-threshold-without-wildcard', 'invalid-metadata'],
 ]);

@@ -32,15 +32,19 @@ function writtenLimit({
   lease,
   active,
   blockFor,
+  algorithm,
   ...rest
 }: RuleLimit): object {
+  const isConcurrent = algorithm === 'max_concurrent';
   const fields = withoutDefaults({
-    ...{ ...rest, unit: unit?.toLowerCase(), replaces: replaces.map((name) => ({ name })) },
+    ...{ ...rest, unit: isConcurrent ? undefined : unit?.toLowerCase(), replaces: replaces.map((name) => ({ name })) },
     calendar: calendar && withoutDefaults({ time_zone: calendar.timeZone, starts_on: startsOn({ unit, calendar }) }),
     block_for: blockFor && writtenBlock(blockFor),
     active: active && { time_zone: active.timeZone, ranges: active.ranges },
     unit_multiplier: unitMultiplier === 1 ? undefined : unitMultiplier,
-    requests_per_unit: rest.unlimited && requestsPerUnit === 0 ? undefined : requestsPerUnit,
+    algorithm: isConcurrent ? undefined : algorithm,
+    max_concurrent: isConcurrent ? requestsPerUnit : undefined,
+    requests_per_unit: isConcurrent || (rest.unlimited && requestsPerUnit === 0) ? undefined : requestsPerUnit,
   });
   return { ...fields, ...(lease !== undefined && { lease }) };
 }

@@ -44,15 +44,17 @@ function durationOf(seconds: number) {
 }
 
 function policyOf(rateLimit: RuleLimit): RateLimitPolicy {
+  const isConcurrent = rateLimit.algorithm === 'max_concurrent';
   return {
     ...rateLimit,
     // As of a server whose rules older instances read, too.
-    requestsPerUnit: Math.min(rateLimit.requestsPerUnit, MAX_UINT32),
+    requestsPerUnit: isConcurrent ? 0 : Math.min(rateLimit.requestsPerUnit, MAX_UINT32),
+    maxConcurrent: isConcurrent ? rateLimit.requestsPerUnit : undefined,
     largeRequestsPerUnit: rateLimit.requestsPerUnit > MAX_UINT32 ? BigInt(rateLimit.requestsPerUnit) : 0n,
     unit: RateLimitUnit[rateLimit.unit ?? 'UNKNOWN'],
     // As servers leave it out, too.
     unitMultiplier: rateLimit.unitMultiplier === 1 ? 0 : rateLimit.unitMultiplier,
-    algorithm: rateLimit.algorithm ?? '',
+    algorithm: isConcurrent ? '' : (rateLimit.algorithm ?? ''),
     burst: rateLimit.burst ?? 0,
     lease: rateLimit.lease,
     calendar: rateLimit.calendar && {

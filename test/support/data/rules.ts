@@ -58,6 +58,11 @@ export function rulesetOf(domain: string, ...descriptors: readonly RuleSketch[])
 
 const DEFAULTS = { unitMultiplier: 1, postpaid: false, unlimited: false, name: '', replaces: [] };
 
+/** A `rate_limit` block with `max_concurrent`. */
+export function atATime(most: number, more: Partial<RuleLimit> = {}): RuleLimit {
+  return limit(most, 'UNKNOWN', { algorithm: 'max_concurrent', ...more });
+}
+
 /** A `rate_limit` block, for example `limit(10, 'MINUTE')`. */
 export function limit(requestsPerUnit: number, unit: UnitName, more: Partial<RuleLimit> = {}): RuleLimit {
   return { ...DEFAULTS, unit, requestsPerUnit, ...more };

@@ -86,6 +86,10 @@ function checkAllOrNothing(fields: Fields<'descriptor'>, { limits, options: { ha
   if (!hasLimitList) {
     if (fields.isWrong('rate_limits')) return;
     report({ code: 'all-or-nothing-without-limits', message: '`all_or_nothing` needs `rate_limits`' });
+  } else if (limits.some(({ algorithm }) => algorithm === 'max_concurrent')) {
+    const message =
+      '`all_or_nothing` has no meaning with `max_concurrent`: calls take nothing, and a reservation takes all or nothing';
+    report({ code: 'max-concurrent-combined', message });
   } else if (limits[0]?.postpaid === true) {
     report({ code: 'ignored-all-or-nothing', message: '`all_or_nothing` has no effect: the limits are postpaid' });
   } else if (limits.some(({ lease }) => lease === true)) {
@@ -99,6 +103,7 @@ function checkAllOrNothing(fields: Fields<'descriptor'>, { limits, options: { ha
 /** Why a rule needs a store with scripts; undefined: it does not. */
 function whyNotLocal({ limits, options }: RuleConfig): string | undefined {
   const algorithm = limits.find((limit) => limit.algorithm !== undefined)?.algorithm;
+  if (algorithm === 'max_concurrent') return 'the limit has `max_concurrent`';
   if (algorithm !== undefined) return `the limit is a ${algorithm}`;
   if (options.allOrNothing) return 'the rule has `all_or_nothing`';
   return limits.some(({ blockFor }) => blockFor !== undefined) ? 'the limit has `block_for`' : undefined;

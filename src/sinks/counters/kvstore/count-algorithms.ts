@@ -69,6 +69,7 @@ const WINDOWS = {
  *   is the time at which it is full; where the rate needs it, with parts:
  *   `<microseconds>:<parts>/<parts of a microsecond>`. One that is full later than it can be is cut to that, because a
  *   clock that has gone back would otherwise close it for as long.
+ * - `max_concurrent` has the open reservations, the members of a sorted set beside the key, which is always absent.
  */
 const ARITHMETIC: Readonly<Record<Algorithm['name'], Readonly<Partial<Record<Part, string>>>>> = {
   token_bucket: {
@@ -131,6 +132,16 @@ const ARITHMETIC: Readonly<Record<Algorithm['name'], Readonly<Partial<Record<Par
       isOver = bases[1] ~= ${windowValue('onlyIn')}`,
   },
   fixed_window: WINDOWS,
+  max_concurrent: {
+    open: lua`
+      used = used + 1
+      local opened = pcall('ZCOUNT', KEYS[used], '(' .. clock, '+inf')
+      if type(opened) == 'table' then err = opened else base = -opened end`,
+    correct: lua`
+      isKept = false`,
+    call: lua`
+      if hits > 0 and state > most then isOver = true end`,
+  },
 };
 
 /** In Lua: what the algorithm of a limit does at a point of the script. */

@@ -8,6 +8,7 @@ import {
 } from '../../../counting/algorithms/algorithm';
 import { Blocking, NO_BLOCK } from '../../../counting/algorithms/blocking';
 import { TokenBucket } from '../../../counting/algorithms/bucket';
+import { Concurrent } from '../../../counting/algorithms/concurrent';
 import { MOST_IN_WINDOW, SlidingWindow } from '../../../counting/algorithms/sliding';
 import { mostOf } from '../../../counting/group';
 import { areOneWindow } from '../../../counting/windows';
@@ -153,11 +154,14 @@ export class CountCall implements ScriptArguments {
     const step = { key, hits: 1, limit: bucket === undefined ? limit : { requestsPerUnit, lengthSeconds: lifetime } };
     // A key of a sliding window gets its expiry when the window begins; that of a bucket in debt depends on the debt.
     const isKnown =
-      algorithm instanceof SlidingWindow || (bucket?.postpaid !== true && this.#options.knownStates.has(step));
+      algorithm instanceof SlidingWindow ||
+      algorithm instanceof Concurrent ||
+      (bucket?.postpaid !== true && this.#options.knownStates.has(step));
     if (!isKnown) this.#examinedStates.push(step);
     let [spans, total] = ['', 0];
     for (const { hits, times } of calls) {
-      const { whole, part } = bucket === undefined ? { whole: hits, part: 0 } : takenFrom(bucket, hits, isReport);
+      const ofWindow = { whole: algorithm instanceof Concurrent ? 0 : hits, part: 0 };
+      const { whole, part } = bucket === undefined ? ofWindow : takenFrom(bucket, hits, isReport);
       spans += `${spans === '' ? '[' : ','}${whole},${part}`;
       total = whole >= 0 ? total + whole * times : Infinity;
     }
@@ -260,6 +264,11 @@ export function takenFrom(bucket: TokenBucket, hits: number, isReport: boolean):
   return hits > bucket.capacity && !isReport ? { whole: bucket.span.whole + 1, part: 0 } : bucket.spanOf(hits);
 }
 
+/** The open reservations of a counter whose key has braces, which keep both in one slot of a cluster. */
+function openKeyOf(key: string): string {
+  return `${key}:reservations`;
+}
+
 /**
  * A sliding window has a key for the windows with an even number, and one for those with an odd one. That of a block
  * comes first.
@@ -267,7 +276,9 @@ export function takenFrom(bucket: TokenBucket, hits: number, isReport: boolean):
 export function keysOf(operation: Counted): readonly Pick<Step, 'key'>[] {
   const { key, blockKey, limit } = operation;
   const isSliding = limit.algorithm !== undefined && counterOf(limit.algorithm) instanceof SlidingWindow;
-  const keys = isSliding ? [{ key: `${key}_0` }, { key: `${key}_1` }] : [operation];
+  const isConcurrent = limit.algorithm instanceof Concurrent;
+  const own = isConcurrent ? [operation, { key: openKeyOf(key) }] : [operation];
+  const keys = isSliding ? [{ key: `${key}_0` }, { key: `${key}_1` }] : own;
   return blockKey === undefined ? keys : [{ key: blockKey }, ...keys];
 }
 

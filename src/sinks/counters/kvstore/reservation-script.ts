@@ -80,7 +80,7 @@ now = clock
 local steps, late = { unpack(change, ${CHANGE.size + 1}) }, {}
 local due = KEYS[3 * #steps + 2]
 for i = 1, #steps do
-  ${STEP.read('steps[i]', 1, 'member', 'kind', 'decider')}
+  ${STEP.read('steps[i]', 1, 'member', 'kind', 'decider', 'denies')}
   local counter, second, list = KEYS[3 * i - 1], KEYS[3 * i], KEYS[3 * i + 1]
   if decider ~= 0 then
     local state = read(decider, 3 * i - 2)
@@ -104,7 +104,8 @@ for i = 1, #steps do
       if type(rest) == 'table' then return rest end
       pcall('ZREMRANGEBYRANK', list, 0, #ended - 1)
     end
-    if member ~= '' and pcall('ZCOUNT', list, '(' .. now, '+inf') >= most then return { 'full' } end
+    local isDenied = kind == 'max_concurrent' and denies ~= 'never'
+    if member ~= '' and not isDenied and pcall('ZCOUNT', list, '(' .. now, '+inf') >= most then return { 'full' } end
   elseif member ~= '' then
     local score = pcall('ZSCORE', list, member)
     if type(score) == 'table' then return score end
@@ -131,7 +132,7 @@ for i = 1, #steps do
   elseif decider ~= 0 and opens then
     local state = sums[counter] or read(decider, 3 * i - 2)
     found[i] = string.format('/%.0f/%.0f/%.0f', state.state, state.other, time)
-    if member ~= '' then found[i] = found[i] .. holdOf(kind, decider, state, second, whole) end
+    if member ~= '' and kind ~= 'max_concurrent' then found[i] = found[i] .. holdOf(kind, decider, state, second, whole) end
     sums[counter], isAbove = take(decider, state, whole, part)
     if not isAbove then sum = hits end
   elseif late[i] or hits >= 0 then
@@ -177,7 +178,7 @@ for i = 1, #steps do
   ${STEP.read('steps[i]', 1)}
   local counter, list = KEYS[3 * i - 1], KEYS[3 * i + 1]
   if kind ~= '' then
-    if opens and sums[counter] then keep(decider, sums[counter]) end
+    if opens and sums[counter] and kind ~= 'max_concurrent' then keep(decider, sums[counter]) end
     sums[counter] = nil
   elseif hits ~= 0 then step(counter, hits, hits, expiry, left) end
   if member ~= '' then

@@ -76,7 +76,8 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   constructor({ windowSpan = 0, now, reservations, log, ...bounds }: MemoryCountersOptions) {
     this.pipeline = { span: windowSpan, windowsInFlight: 1, whenFull: undefined };
     this.#counts = new ExpiringCounts(bounds);
-    this.#table = new EvictingCounts(this.#counts);
+    this.#reservations = new MemoryReservations(this.#counts, reservations);
+    this.#table = new EvictingCounts(this.#counts, this.#reservations);
     this.countNow =
       windowSpan === 0
         ? (operations) => {
@@ -84,7 +85,6 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
             simulate(operations, this.#table);
           }
         : undefined;
-    this.#reservations = new MemoryReservations(this.#counts, reservations);
     this.#now = now;
     this.#noRoom = log && noRoomLog(log, bounds);
     this.#leads.push(now() - performance.now());
@@ -217,6 +217,18 @@ function noRoomLog(log: Log, { maxKeys, maxBytes = Infinity }: ExpiringCountsOpt
  */
 class EvictingCounts extends TimedCounts {
   readonly evictors = new Map<string | undefined, number>();
+  readonly #reservations: MemoryReservations;
+
+  constructor(counts: ExpiringCounts, reservations: MemoryReservations) {
+    super(counts);
+    this.#reservations = reservations;
+  }
+
+  override stateOf(counter: Counted): LimitState {
+    if (counter.limit.algorithm?.name !== 'max_concurrent') return super.stateOf(counter);
+    const current = this.#reservations.openAt(tableKey(counter.key), this.now);
+    return { previous: 0, current, now: this.now * 1000 };
+  }
 
   override add(counter: Counted, hits: number): number {
     const { evictions } = this.counts;

@@ -258,7 +258,10 @@ export class MemoryReservations {
   }
 
   #fullOf(held: readonly ReservationStep[], domain: string): 'counter' | 'domain' | 'store' | undefined {
-    if (held.some(({ key }) => (this.#lists.get(tableKey(key))?.members.size ?? 0) >= MAX_OPEN)) return 'counter';
+    const unbounded = held.filter(
+      ({ limit, denies }) => denies === 'never' || limit.algorithm?.name !== 'max_concurrent',
+    );
+    if (unbounded.some(({ key }) => (this.#lists.get(tableKey(key))?.members.size ?? 0) >= MAX_OPEN)) return 'counter';
     const { records, bytes } = this.#bounds.open;
     if (isFull(this.#used, this.#bounds.open)) return 'store';
     const used = this.#domains.get(tableKey(domain));
@@ -320,7 +323,15 @@ export class MemoryReservations {
     this.#leave(counter, member);
   }
 
+  /** How many reservations of a counter are open. @param counter by table key */
+  openAt(counter: string, now: number): number {
+    this.#expire(counter, now, MAX_OPEN);
+    return this.#lists.get(counter)?.members.size ?? 0;
+  }
+
   #state(counter: string, algorithm: Algorithm, now: number): LimitState {
+    if (algorithm.name === 'max_concurrent')
+      return { previous: 0, current: this.openAt(counter, now), now: now * 1000 };
     const stored = this.#counts.state(counter);
     return stored === undefined ? algorithm.empty(now * 1000) : algorithm.at(stored, now * 1000);
   }
@@ -330,7 +341,7 @@ export class MemoryReservations {
     algorithm: Algorithm,
     { state, now }: { readonly state: LimitState; readonly now: number },
   ): void {
-    this.#counts.setState(counter, state, now, lifetimeOf(algorithm, state));
+    if (algorithm.name !== 'max_concurrent') this.#counts.setState(counter, state, now, lifetimeOf(algorithm, state));
   }
 
   #enter({ key, member }: ReservationStep, own: Member): OpenEntry['members'] {
