@@ -106,11 +106,12 @@ function describe(
   const { reason, count, policy, isShadow } = outcomeOf(resolution);
   const descriptor = request.descriptors[index] as Descriptor;
   const { limited } = resolution;
-  // An ask counts none, whatever hits its request has.
-  const hits = limited?.purpose === undefined ? hitsOf(descriptor, request) : limited.callHits;
+  // An ask counts none, whatever hits its request has; limits beside one of open reservations count nevertheless.
+  const counting = resolution.limits?.find(({ limit }) => limit.algorithmName !== 'max_concurrent') ?? limited;
+  const hits = counting?.purpose === undefined ? hitsOf(descriptor, request) : counting.callHits;
   const counted = entriesCountedAs(limited && resolution.rule, descriptor.entries);
   let json = counted.length === 0 ? '' : `,"countedAs":[${textsOf(counted.slice(0, MOST_LISTED), texts)}]`;
-  json += (limited === undefined && hits === 1 ? '' : `,"hits":${hits}`) + purposeIn(limited?.purpose);
+  json += (limited === undefined && hits === 1 ? '' : `,"hits":${hits}`) + purposeIn(counting?.purpose);
   if (descriptor.isNegativeHits) json += ',"isNegativeHits":true';
   json += `,"code":"${CODE_NAMES[code]}","reason":"${reason}"${ruleOf(resolution)}`;
   if (policy !== undefined) json += `,"policy":"${policy}"`;
