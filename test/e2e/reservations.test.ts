@@ -178,6 +178,9 @@ describe('reservations over HTTP', () => {
     await shop.weir.until('the lost one to be free', async () => (await ask(1))[1] === 2);
     const counter = JSON.parse(await shop.weir.debug('/api/counters?domain=shop&descriptor=job=x')) as object;
     expect(counter).toMatchObject({ count: 1, openReservations: { count: 1, first: [{ id: 'c', hits: 1 }] } });
+    const asked = { method: 'POST', body: JSON.stringify({ domain: 'shop', descriptors: job().descriptors }) };
+    const { descriptors } = JSON.parse(await shop.weir.debug('/api/explanations', asked)) as Explanation;
+    expect(descriptors[0]?.reason).toBe('1 of at most 3 reservations are open');
     expect(await shop.weir.debug('/rlconfig')).toContain(
       'shop.job: unit=UNKNOWN requests_per_unit=3 algorithm=max_concurrent',
     );

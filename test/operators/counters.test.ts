@@ -1,6 +1,8 @@
+import { formatCounter } from '../../src/cli/admin/format-answers';
+import type { CounterState } from '../../src/operators/answers';
 import { Code } from '../../src/limiter/verdict';
 import { descriptor, request } from '../support/data/requests';
-import { limit } from '../support/data/rules';
+import { atATime, limit } from '../support/data/rules';
 import { operated } from './operated';
 
 it('each limit of a rule with several is explained, and its counter is shown, set and cleared by its window', async () => {
@@ -96,4 +98,15 @@ it('what is left in a bucket is shown, set and cleared, and explained', async ()
   expect(await decisions.changeCounter(query, null)).toMatchObject({ countBefore: 6, count: 10 });
   expect(await decisions.changeCounter(window, 50)).toMatchObject({ countBefore: 3, count: 50 });
   expect(await decisions.changeCounter(window, null)).toMatchObject({ countBefore: 50, count: 0 });
+});
+
+it('how many reservations are open is shown, and cannot be set', async () => {
+  const { decisions } = operated({ key: 'k', rateLimit: atATime(3) });
+  const query = { domain: 'shop', descriptor: descriptor('k=x') };
+  const shown = { algorithm: 'max_concurrent', unit: 'UNKNOWN', requestsPerUnit: 3, count: 0, window: 'concurrent' };
+  const counter = await decisions.readCounter(query);
+  expect(counter).toMatchObject({ ...shown, isInLocalCache: false });
+  expect(formatCounter(counter as CounterState)).toMatch(/^0\n  limit 3 at a time\n  key /);
+  const reason = 'it counts open reservations, which end by themselves or by a call';
+  for (const count of [null, 2]) expect(await decisions.changeCounter(query, count)).toEqual({ reason, nearest: null });
 });
