@@ -56,6 +56,7 @@ function policy(limit) {
     requestsPerUnit: Math.min(limit.requests_per_unit ?? 0, MAX_UINT32),
     largeRequestsPerUnit: BigInt(limit.requests_per_unit > MAX_UINT32 ? limit.requests_per_unit : 0),
     postpaid: limit.postpaid ?? false,
+    maxConcurrent: limit.max_concurrent,
     algorithm: limit.algorithm ?? '',
     burst: limit.burst ?? 0,
     lease: limit.lease,

@@ -262,6 +262,21 @@ describe('hits that the policy local has counted', () => {
     expect(server.counts).toEqual({ other: 1, gathered: 1 });
   });
 
+  it('are added once if the call was answered after one server had failed, and before another one had', () => {
+    const [one, other] = [new Server(), new Server()];
+    play(
+      (key) => (key === 'y' ? other : one),
+      { timeout: 50 },
+      ({ call }) => ({
+        0: () => ([one.state, other.state] = ['away', 'busy']),
+        1: () => call(['k=x', 'k=y'], 20),
+        200: () => (one.state = other.state = 'up'),
+        210: () => call(['k=z', 'k=y']),
+      }),
+    );
+    expect([one.counts, other.counts]).toEqual([{ x: 1, z: 1 }, { y: 2 }]);
+  });
+
   it('are part of the counts of the store until they are added', () => {
     const server = new Server();
     const { outcomes } = play(server, {}, ({ call }) => ({

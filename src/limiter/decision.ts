@@ -1,5 +1,6 @@
 import type { AnsweringPolicy, JsonObject } from '../rules/rule-config';
 import type { Counter } from '../statistics/counter';
+import type { Operation } from '../counting/operation';
 import { closedUntil, countHits, countOverByLocalCache, isUsedUp, judge, judgeOutcome, judgeServed } from './judge';
 import { decisionsMetadata, dynamicMetadata } from './metadata';
 import type { LimiterOptions } from './options';
@@ -304,10 +305,14 @@ export class Decision {
     this.#context.options.local?.count(uncounted, this.nowSeconds);
   }
 
-  /** The store has answered, or failed, after policies have decided the call. */
-  endedLate(): void {
+  /**
+   * The store has answered, or failed, after policies have decided the call.
+   *
+   * @param late the operations of which it had done neither by then: hits of others are kept already
+   */
+  endedLate(late: readonly Operation[]): void {
     this.#context.options.local?.keepUnsent(
-      this.operations.filter(({ isSent, limit }) => isSent && limit.onStoreFailure === 'local'),
+      late.filter(({ isSent, limit }) => isSent && limit.onStoreFailure === 'local'),
       this.nowSeconds,
     );
   }

@@ -156,8 +156,8 @@ export class Pending implements WindowCall, PendingDecision {
   /** The caller does not wait any more. */
   #isAbandoned = false;
   #isAnswered = false;
-  /** Policies have answered before the store. */
-  #isExpired = false;
+  /** Policies have answered before the store: what it had neither counted nor failed by then. */
+  #late: readonly Operation[] | undefined;
   /** The operations of the call that need the store. */
   operations: readonly Operation[];
   readonly #decision: Decision;
@@ -210,14 +210,15 @@ export class Pending implements WindowCall, PendingDecision {
   expire(): void {
     if (this.#isAnswered || this.isCancelled || !areAnsweredByPolicies(this.operations)) return;
     for (const operation of this.operations) if (operation.countAfter < 0) operation.failure ??= NOT_IN_TIME;
+    const late = this.operations.filter(({ failure }) => failure === NOT_IN_TIME);
     this.settle();
     this.isCancelled = true;
-    this.#isExpired = true;
+    this.#late = late;
   }
 
   /** All operations have their count or their failure. */
   settle(): void {
-    if (this.#isExpired) this.#decision.endedLate();
+    if (this.#late !== undefined) this.#decision.endedLate(this.#late);
     if (this.#isAnswered) return;
     this.#isAnswered = true;
     let outcome: Verdict | DecisionError;
