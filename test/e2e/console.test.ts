@@ -289,7 +289,8 @@ it('Explain and Callers offer the domains, the keys of their rules, and callers 
   expect(await page.getByLabel('path', { exact: true }).inputValue()).toBe('/buy');
   expect(await page.getByLabel('Descriptor').inputValue()).toContain('"joe,jim"');
   await page.getByRole('button', { name: 'Look up' }).click();
-  await page.getByText('0 of 20', { exact: true }).waitFor();
+  await page.waitForURL(/#\/callers\?.*joe/);
+  await page.getByRole('heading', { name: 'joe,jim' }).waitFor();
   await page.keyboard.press('g');
   await page.keyboard.press('e');
   await page.getByRole('link', { name: 'shop: user=recent' }).click();
