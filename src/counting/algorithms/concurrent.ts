@@ -1,32 +1,13 @@
 import { isWholeNumber } from '../../text/plain-number';
-import type { Algorithm, AlgorithmLimit, Outcome, Purpose, WindowsState } from './algorithm';
+import type { Algorithm, Outcome, Purpose, WindowsState } from './algorithm';
+import { SingleCount } from './fixed';
 
 /**
  * How many reservations are open at a time, each of which counts 1. The store counts them, so that one is free in the
  * moment in which it expires; calls only ask whether another one could be opened.
  */
-export class Concurrent implements Algorithm {
+export class Concurrent extends SingleCount implements Algorithm {
   readonly name = 'max_concurrent';
-  readonly burst = undefined;
-  readonly requestsPerUnit: number;
-  readonly lengthSeconds: number;
-  readonly capacity: number;
-  readonly lifetime: number;
-
-  constructor({ requestsPerUnit, lengthSeconds }: AlgorithmLimit) {
-    this.requestsPerUnit = requestsPerUnit;
-    this.lengthSeconds = lengthSeconds;
-    this.capacity = requestsPerUnit;
-    this.lifetime = lengthSeconds;
-  }
-
-  empty(now: number): WindowsState {
-    return { previous: 0, current: 0, now };
-  }
-
-  at({ current }: WindowsState, now: number): WindowsState {
-    return { previous: 0, current, now };
-  }
 
   reservable(): number {
     return 0;
@@ -34,10 +15,6 @@ export class Concurrent implements Algorithm {
 
   reserve(state: WindowsState): WindowsState {
     return state;
-  }
-
-  windowAt(): undefined {
-    return undefined;
   }
 
   takesBack(): boolean {

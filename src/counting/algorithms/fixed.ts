@@ -7,12 +7,8 @@ import {
   type WindowsState,
 } from './algorithm';
 
-/**
- * The hits of one window, whose start is part of the key, as an algorithm: for limits that are decided together with
- * others. Unlike where hits are counted first and compared then, a call counts with all of its hits or with none.
- */
-export class FixedWindow implements Algorithm {
-  readonly name = 'fixed_window';
+/** What algorithms have in common whose state is one count, which does not change with time. */
+export abstract class SingleCount {
   readonly burst = undefined;
   readonly requestsPerUnit: number;
   readonly lengthSeconds: number;
@@ -34,16 +30,24 @@ export class FixedWindow implements Algorithm {
     return { previous: 0, current, now };
   }
 
+  windowAt(): undefined {
+    return undefined;
+  }
+}
+
+/**
+ * The hits of one window, whose start is part of the key, as an algorithm: for limits that are decided together with
+ * others. Unlike where hits are counted first and compared then, a call counts with all of its hits or with none.
+ */
+export class FixedWindow extends SingleCount implements Algorithm {
+  readonly name = 'fixed_window';
+
   reservable({ current }: WindowsState): number {
     return Math.max(0, this.requestsPerUnit - current);
   }
 
   reserve({ current, now }: WindowsState, hits: number): WindowsState {
     return { previous: 0, current: current + hits, now };
-  }
-
-  windowAt(): undefined {
-    return undefined;
   }
 
   takesBack(): boolean {
