@@ -1,7 +1,7 @@
 import { DecisionError, type DecisionErrorCode } from '../../counting/decision-error';
 import { GrpcStatus, type UnaryCall, type UnaryHandler, type UnaryMethods } from '../method';
 import type { Purpose } from '../../counting/algorithms/algorithm';
-import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
+import { NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
 import { SERVICE_ERRORS, type Statistics } from '../../statistics/statistics';
 import type { DecisionObserver, Decide } from '../../streams/ports/decide';
@@ -54,7 +54,7 @@ function decode(
 ): RateLimitRequest | undefined {
   try {
     const request = decodeRequest(message, purpose);
-    return purpose === undefined ? request : { ...request, descriptors: request.descriptors.map(withoutOwnHits) };
+    return purpose === undefined ? request : withHits(request, NO_HITS_ADDEND);
   } catch (error) {
     if (!(error instanceof ProtobufError || error instanceof DecisionError)) throw error;
     reject(call, error);
@@ -62,9 +62,13 @@ function decode(
   }
 }
 
-/** Of a descriptor, Limitador reads the entries only: the hits of Kuadrant's calls are those of the request. */
-function withoutOwnHits(descriptor: Descriptor): Descriptor {
-  return { ...descriptor, hitsAddend: NO_HITS_ADDEND, isNegativeHits: false };
+/**
+ * A request whose descriptors have these hits in the place of their own: of a descriptor, Limitador reads the entries
+ * only, and the hits of Kuadrant's calls are those of the message.
+ */
+export function withHits(request: RateLimitRequest, hitsAddend: number): RateLimitRequest {
+  const descriptors = request.descriptors.map((each) => ({ ...each, hitsAddend, isNegativeHits: false }));
+  return { ...request, descriptors };
 }
 
 /** Replies to a call with its verdict or error. */

@@ -9,7 +9,7 @@ import { MAX_TTL, MIN_TTL, ReservationError, type Reservations } from '../../str
 import type { UnaryCall, UnaryMethods } from '../method';
 import { decodeRequest } from '../rate-limit/decode-request';
 import { ProtobufReader, WireType } from '../rate-limit/protobuf-reader';
-import { KUADRANT } from '../rate-limit/rate-limit-service';
+import { KUADRANT, withHits } from '../rate-limit/rate-limit-service';
 import { type OnInternalError, decodeDuration, promisedMethod } from './reservations-service';
 
 /** Milliseconds. */
@@ -87,8 +87,7 @@ function codeOf(decide: Decide, request: RateLimitRequest, call: UnaryCall): Pro
 
 /** The domain and descriptors of a message, each with the amount as its hits. */
 function requestOf({ domain, descriptors }: Decoded, amount: number, purpose?: Purpose): RateLimitRequest {
-  const counted = descriptors.map((each) => ({ ...each, hitsAddend: amount, isNegativeHits: false }));
-  return { domain, descriptors: counted, hitsAddend: 0, purpose };
+  return withHits({ domain, descriptors, hitsAddend: 0, purpose }, amount);
 }
 
 const AMOUNT = (3 << 3) | WireType.VARINT;
