@@ -15,7 +15,7 @@ import type { Caller } from '../streams/ports/decide';
 import {
   type EndedReservation,
   KEPT,
-  MAX_TTL,
+  LONGEST_KNOWN,
   ReservationError,
   type ReservationChange,
   type ReservationResult,
@@ -296,7 +296,7 @@ export class StoredReservations implements Reservations {
     const left = expiresAt - now;
     if (left <= 0) throw new ReservationError('reservation_conflict', 'the reservation has expired: it held no hits');
     // No process has made such an id, whatever its clock.
-    if (left > MAX_TTL + KEPT) throw unknown();
+    if (left > LONGEST_KNOWN) throw unknown();
     if (hits.some((own, index) => own > 0 && ((limited >> index) & 1) === 1)) {
       throw new ReservationError(
         'reservation_conflict',

@@ -160,6 +160,9 @@ export const MAX_TTL = 3_600_000;
 /** How long the calls of a reservation that has expired or ended are answered as before, in milliseconds. */
 export const KEPT = 120_000;
 
+/** For how long anything is known of a reservation at most, in milliseconds. */
+export const LONGEST_KNOWN = MAX_TTL + KEPT;
+
 /** Most open reservations of a counter. */
 export const MAX_OPEN = 10_000;
 

@@ -1,8 +1,9 @@
+import { LONGEST_KNOWN } from '../../../streams/ports/reservations';
 import { LIMIT, byAlgorithm, windowValue } from './count-algorithms';
 import { lua } from './script';
 
-/** In seconds: a reservation may be open and settled for so long. */
-const GIVEN_LIFETIME = 3_600 + 120;
+/** In seconds: what was given back matters to reservations that were made before. */
+const GIVEN_LIFETIME = LONGEST_KNOWN / 1000;
 
 /**
  * In Lua: what reservations do to the states of algorithms, as `src/counting/reserved.ts`, at the `time` in

@@ -12,6 +12,7 @@ import {
 } from '../../../counting/reserved';
 import {
   KEPT,
+  LONGEST_KNOWN,
   MAX_OPEN,
   MOST_SHOWN,
   type OpenReservations,
@@ -44,9 +45,6 @@ const OVERHEAD_BYTES = 512;
  */
 const WORK_OF_TURN = 4_000;
 const WORK_OF_MEMBER = WORK_OF_TURN / 200;
-
-/** In milliseconds: a reservation may be open and settled for so long. */
-const GIVEN_BACK_KEPT = 3_600_000 + KEPT;
 
 interface Room {
   records: number;
@@ -252,7 +250,7 @@ export class MemoryReservations {
     const { state, amount } = returned(algorithm, this.#state(counter, algorithm, now), back);
     this.#keep(counter, algorithm, { state, now });
     if (algorithm.name === 'token_bucket' && amount > 0) {
-      this.#givenBack.set(ownText(counter), { amount: givenBack + amount, until: now + GIVEN_BACK_KEPT });
+      this.#givenBack.set(ownText(counter), { amount: givenBack + amount, until: now + LONGEST_KNOWN });
     }
     return hitsOf(algorithm, amount);
   }
