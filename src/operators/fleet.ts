@@ -192,7 +192,7 @@ export class FleetView {
   async read(own: InstanceReport): Promise<Fleet> {
     await this.look(own);
     const others = this.#others;
-    const answering = others.filter(({ isAnswering }) => isAnswering);
+    const answering = this.#answering;
     const { differs, ...differences } = await this.#compare(own, answering);
     const at = new Date().toISOString();
     return {
@@ -240,7 +240,7 @@ export class FleetView {
   part(own: Compared): Omit<ListedHealth['instances'], 'since'> {
     this.#look(own);
     const others = this.#others;
-    const answering = others.filter(({ isAnswering }) => isAnswering);
+    const answering = this.#answering;
     const part =
       this.#peers === undefined ? asking('looking for other instances') : partOf(others, answering, this.#differing);
     return { ...part, known: 1 + others.length, seen: 1 + answering.length };
@@ -263,6 +263,10 @@ export class FleetView {
       ids.add(report.id);
       return true;
     });
+  }
+
+  get #answering(): readonly KnownPeer[] {
+    return this.#others.filter(({ isAnswering }) => isAnswering);
   }
 
   #peerOf(id: string): KnownPeer | undefined {
@@ -295,10 +299,7 @@ export class FleetView {
       peers.filter((known) => !failing.includes(known)),
       AT_ONCE,
     );
-    await this.#compare(
-      own,
-      this.#others.filter(({ isAnswering }) => isAnswering),
-    );
+    await this.#compare(own, this.#answering);
   }
 
   /** @param rest milliseconds between two of them */

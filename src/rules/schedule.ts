@@ -98,9 +98,10 @@ export function scheduleOf(active: ActiveConfig): Schedule {
 
 /** Whether no minute of a week is in the hours of both. */
 export function areDisjoint(one: ActiveConfig, other: ActiveConfig): boolean {
+  if (one.timeZone !== other.timeZone) return false;
   const taken = new Set(minutesOfWeek(one));
   for (const minute of minutesOfWeek(other)) if (taken.has(minute)) return false;
-  return one.timeZone === other.timeZone;
+  return true;
 }
 
 function* minutesOfWeek({ ranges }: ActiveConfig): IterableIterator<number> {
