@@ -54,7 +54,7 @@ const SUITES: Readonly<Record<string, Readonly<Record<string, Part>>>> = {
     algorithms: {
       store: 'redis',
       loads: ['hot-key', '10k-keys'],
-      kinds: ['sliding_window', 'token_bucket', 'rate_limits', 'all_or_nothing'],
+      kinds: ['sliding_window', 'token_bucket', 'block_for', 'rate_limits', 'all_or_nothing'],
     },
     'hot-keys': {
       store: 'redis',

@@ -10,8 +10,8 @@ export const RULE_FILE = 'bench.yaml';
  */
 const LIMIT = 3_456_000_000;
 
-/** Other rules than those with one fixed window: with an algorithm, or with two fixed windows. */
-export type RuleKind = AlgorithmName | 'rate_limits' | 'all_or_nothing';
+/** Other rules than those with one fixed window: with an algorithm, with a block, or with two fixed windows. */
+export type RuleKind = AlgorithmName | 'block_for' | 'rate_limits' | 'all_or_nothing';
 
 /** The keys of the descriptors of a call, in this order. */
 const COUNTED_KEYS: readonly string[] = 'user account address device session tenant region path plan token'.split(' ');
@@ -36,6 +36,7 @@ ${COUNTED_KEYS.map((key) => `  - key: ${key}\n    ${limitsOf(kind)}\n`).join('')
 
 function limitsOf(kind: RuleKind | undefined): string {
   const day = `unit: day, requests_per_unit: ${LIMIT}`;
+  if (kind === 'block_for') return `rate_limit: { ${day}, block_for: 48h }`;
   if (kind !== 'rate_limits' && kind !== 'all_or_nothing') {
     return `rate_limit: { ${day}${kind === undefined ? '' : `, algorithm: ${kind}`} }`;
   }
