@@ -6,19 +6,16 @@ import { join } from 'node:path';
 import { TERMINATION_SIGNALS, recordTerminationSignals } from '../sources/recorded-signals';
 import { workerNumber } from '../workers/role';
 
+const options = [...process.execArgv, process.env['NODE_OPTIONS']].join(' ');
+
 /**
  * Signals that would end the process without a drain, or open the inspector, and mean nothing to weir. They are ignored
  * from here on until the process ends. Not among them are those that the system sends because of a fault or an exceeded
- * limit.
+ * limit, and SIGPROF while V8 samples the process from its start: it would get no sample.
  */
 export const IGNORED_SIGNALS: readonly NodeJS.Signals[] = [
-  'SIGUSR1',
-  'SIGUSR2',
-  'SIGALRM',
-  'SIGVTALRM',
-  'SIGPROF',
-  'SIGIO',
-  'SIGSTKFLT',
+  ...(['SIGUSR1', 'SIGUSR2', 'SIGALRM', 'SIGVTALRM', 'SIGIO', 'SIGSTKFLT'] as const),
+  ...(/--(?:cpu-)?prof(?:[= ]|$)/.test(options) ? [] : (['SIGPROF'] as const)),
 ];
 
 for (const signal of IGNORED_SIGNALS) process.on(signal, () => undefined);
@@ -28,7 +25,6 @@ if (workerNumber() !== undefined) {
   for (const signal of TERMINATION_SIGNALS) process.on(signal, () => undefined);
 } else if (isService()) recordTerminationSignals();
 
-const options = [...process.execArgv, process.env['NODE_OPTIONS']].join(' ');
 /** Whether the process was started with an inspector, through which a debugger can stop the event loop. */
 export const isInspected = /--inspect(?:-brk|-wait)?(?:[= ]|$)/.test(options);
 // A signal that came while Node itself was starting has opened it otherwise.

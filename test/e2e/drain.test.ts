@@ -1,8 +1,11 @@
+import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ServiceError } from '@grpc/grpc-js';
 import { readMarkdown } from '../docs/markdown-files';
 import { CONNECTION_LOST } from '../support/clients/grpc-client';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 import { RedisProcess } from '../support/processes/redis/redis-process';
+import { WeirProcess } from '../support/processes/weir-process';
 import { LIMIT, Load, Shop } from './shop';
 import { DRAIN, SLOW, expectAnsweredByDrain, expectLosslessDrain, expectServedDuringDelay } from './shutdown';
 
@@ -105,10 +108,28 @@ test('the service ignores signals that mean nothing to it, with a line for each,
   await shop.drain();
 });
 
+it('leaves SIGPROF to V8, which samples the process with it, when Node was started with --cpu-prof', async () => {
+  using folder = new TemporaryFolder();
+  await using weir = await WeirProcess.start({
+    env: { FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' },
+    node: [process.execPath, '--cpu-prof', `--cpu-prof-dir=${folder.base}`],
+  });
+  weir.signal('SIGTERM');
+  expect(await weir.exited).toBe(0);
+  expect(weir.output).not.toContain('signal ignored');
+  const [file = ''] = readdirSync(folder.base);
+  const { samples } = JSON.parse(readFileSync(folder.at(file), 'utf8')) as {
+    readonly samples: readonly number[];
+  };
+  expect(new Set(samples).size).toBeGreaterThan(10);
+});
+
 test('docs/operations.md lists the signals with what the service does', () => {
   const rows = readMarkdown('docs/operations.md').split('\n');
   expect(rows).toContain(
     `| ${DRAIN.join(', ')} | drains; another one, more than a second after the first, ends the process |`,
   );
-  expect(rows).toContain(`| ${IGNORED.join(', ')} | ignores it, with a line in the log |`);
+  expect(rows).toContain(
+    `| ${IGNORED.join(', ')} | ignores it, with a line in the log; SIGPROF samples a process that Node's \`--cpu-prof\` started |`,
+  );
 });
