@@ -1,5 +1,7 @@
+import { isoTime } from '../text/iso-time';
+
 /** A caller that a rule has limited: the descriptor of its calls. */
-export interface Offender {
+interface Counted {
   readonly domain: string;
   /** The path of the rule, as `/rlconfig` shows it: `domain.key_value.key2`. Empty for limits sent with the request. */
   readonly rule: string;
@@ -14,6 +16,24 @@ export interface Offender {
   readonly limited: number;
   /** At most this many of the calls counted in `limited` are of other descriptors. */
   readonly error: number;
+  /** The statistics key of its rule, as GET /api/rules has it; empty in reports of older versions. */
+  readonly statisticsKey: string;
+  /** Of `limited`, those of the last ten minutes. */
+  readonly recent: number;
+}
+
+/** A caller that is limited, as operators see it. */
+export interface Offender extends Counted {
+  /** Of all calls that its rule counted in these ten minutes, from 0 to 1; null: they are not known, or not yet. */
+  readonly share: number | null;
+  /** Since when it is limited, without ten minutes in which no call was; null: none was in the last ones. */
+  readonly since: string | null;
+  /** Whether its next call passes, as far as the last call over the limit has shown; `blocked`: its limit is 0. */
+  readonly state: 'passes' | 'limited' | 'blocked';
+  /** Until when it is limited; null: in another state. */
+  readonly until: string | null;
+  /** What helps where clearing its counter does not; null: that helps, or nothing has to. */
+  readonly todo: { readonly text: string; readonly link: string } | null;
 }
 
 /** What a sketch has counted, as plain data: it can be sent between processes. */
@@ -29,9 +49,16 @@ export interface OffenderSummary {
 /** The summary where callers over their limits are not counted. */
 export const NO_OFFENDERS: OffenderSummary = { since: 0, floor: 0, offenders: [] };
 
-export interface ListedOffender extends Offender {
+export interface ListedOffender extends Counted {
   /** Identifies the descriptor and its rule. */
   readonly key: string;
+  /** Calls of all callers that its rule counted in the last ten minutes; null: they are not known. */
+  readonly calls: number | null;
+  /** As {@link Offender.since} and `until`, in Unix seconds; 0: none. */
+  readonly since: number;
+  readonly until: number;
+  /** Whether the limit is 0. */
+  readonly isZero: boolean;
 }
 
 export interface OffenderQuery {
@@ -42,10 +69,35 @@ export interface OffenderQuery {
 }
 
 /** The first offenders of a summary. */
-export function topOf({ offenders }: OffenderSummary, { domain, limit }: OffenderQuery): readonly Offender[] {
+export function topOf({ offenders }: OffenderSummary, { domain, limit }: OffenderQuery): readonly ListedOffender[] {
   const ofDomain = domain === undefined ? offenders : offenders.filter((offender) => offender.domain === domain);
-  return ofDomain.slice(0, limit).map(({ key: _key, ...offender }) => offender);
+  return ofDomain.slice(0, limit);
 }
+
+/** A caller as operators see it at a time. */
+export function shownOffender(
+  { key: _key, calls, since, until, isZero, ...offender }: ListedOffender,
+  nowSeconds: number,
+): Offender {
+  const { recent, isShadow, rule } = offender;
+  const isOver = !isShadow && (isZero || until > nowSeconds);
+  const state = isOver ? (isZero ? 'blocked' : 'limited') : 'passes';
+  const change = rule === '' ? 'change it where the calls get it' : 'raise it, or add a rule for this caller alone';
+  return {
+    ...offender,
+    // Calls are counted some seconds later than those that were limited.
+    share: !calls || calls < recent ? null : Number((recent / calls).toPrecision(3)),
+    since: since === 0 ? null : isoTime(since),
+    state,
+    until: state === 'limited' ? isoTime(until) : null,
+    todo:
+      state === 'blocked'
+        ? { text: `the limit is 0, so that clearing its counter unblocks nobody: ${change}`, link: ZERO_LINK }
+        : null,
+  };
+}
+
+const ZERO_LINK = 'docs/rules.md#a-limit-per-user-with-exceptions';
 
 /** Callers that are sorted in one step, at least. */
 const SORTED_AT_ONCE = 250;
@@ -70,9 +122,15 @@ export function* mergingOffenders(
   capacity: number,
 ): Generator<undefined, OffenderSummary> {
   const merged = new Map<string, ListedOffender>();
+  const calls = new Map<string, number | null>();
   const floor = summaries.reduce((sum, summary) => sum + summary.floor, 0);
   let [sorted, unsorted]: [ListedOffender[], ListedOffender[]] = [[], []];
   for (const summary of summaries) {
+    const ofRules = new Map(summary.offenders.map((offender) => [offender.statisticsKey, offender.calls]));
+    for (const [rule, count] of ofRules) {
+      const before = calls.get(rule);
+      calls.set(rule, before === null || count === null ? null : (before ?? 0) + count);
+    }
     for (const offender of summary.offenders) {
       const known = merged.get(offender.key);
       // A summary that does not list an offender may have counted up to its floor; that of this one is known exactly.
@@ -81,6 +139,9 @@ export function* mergingOffenders(
         ...offender,
         limited: limited - summary.floor + offender.limited,
         error: error - summary.floor + offender.error,
+        recent: (known?.recent ?? 0) + offender.recent,
+        since: earlierOf(known?.since ?? 0, offender.since),
+        until: Math.max(known?.until ?? 0, offender.until),
       });
     }
     yield;
@@ -96,8 +157,13 @@ export function* mergingOffenders(
   return {
     since: summaries.reduce((earliest, { since }) => Math.min(earliest, since), Infinity),
     floor: Math.max(floor, sorted[capacity]?.limited ?? 0),
-    offenders: sorted.slice(0, capacity),
+    offenders: sorted.slice(0, capacity).map((each) => ({ ...each, calls: calls.get(each.statisticsKey) ?? null })),
   };
+}
+
+/** @param one a time, as is the other; 0: not known */
+function earlierOf(one: number, other: number): number {
+  return one === 0 || other === 0 ? Math.max(one, other) : Math.min(one, other);
 }
 
 function firstOf(offenders: ListedOffender[], most: number): ListedOffender[] {

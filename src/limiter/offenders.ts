@@ -1,16 +1,19 @@
 import type { Rule } from '../rules/rule-tree';
-import { excerpt } from '../text/excerpt';
+import type { RuleStatistics } from '../statistics/rule-statistics';
+import { statisticsKeyOf } from '../statistics/statistics';
+import { excerpt, shortened } from '../text/excerpt';
 import { ownText, tableKey } from '../text/table-key';
 import { countedEntries, countedValue } from './cache-key';
+import { closedUntil } from './judge';
 import {
   type ListedOffender,
-  type Offender,
   type OffenderQuery,
   type OffenderSummary,
   byLimited,
   mergeOffenders,
   topOf,
 } from './offender';
+import { RECENT_MINUTES, RecentCount } from './recent-count';
 import type { Entry } from './request';
 import type { LimitedDescriptor } from './resolution';
 
@@ -50,7 +53,7 @@ export class Offenders {
    * @param rule undefined for a limit override
    */
   add(
-    { key, limit }: LimitedDescriptor,
+    limited: LimitedDescriptor,
     rule: Rule | undefined,
     domain: string,
     entries: readonly Entry[],
@@ -60,6 +63,7 @@ export class Offenders {
     if (weight === 0) return;
     this.#follow(nowSeconds);
     const sketch = this.#current;
+    const { key, limit } = limited;
     // Each limit of a rule with several has a key of its own, after the braces.
     const body = tableKey(key.slice(0, key.lastIndexOf(limit.isOneOfSeveral ? '}' : '_')));
     let name = body;
@@ -75,22 +79,28 @@ export class Offenders {
       slot.rule = limit.path;
       slot.domain = ownText(excerpt(domain, EXCERPT));
       slot.descriptor = ownText(descriptorText(rule ? countedEntries(rule, entries) : entries, rule));
+      slot.follow(this.#previous?.find(name));
     }
     slot.isShadow = limit.shadowMode;
-    slot.count += weight;
+    slot.isZero = limit.capacity === 0;
+    slot.statistics = limited.statistics;
+    slot.add(weight, nowSeconds);
+    // The local cache has a call that was over the limit before it.
+    if (!limited.isKnownOver || slot.until <= nowSeconds) slot.until = passesFrom(limited, nowSeconds);
   }
 
   /** The callers that match a query, those with the most limited calls first. */
-  top(query: OffenderQuery, nowSeconds: number): readonly Offender[] {
+  top(query: OffenderQuery, nowSeconds: number): readonly ListedOffender[] {
     return topOf(this.summary(nowSeconds), query);
   }
 
   /** What was counted in the current and the previous period. */
   summary(nowSeconds: number): OffenderSummary {
     this.#follow(nowSeconds);
-    const current = this.#current.summary(this.#begun);
+    const current = this.#current.summary(this.#begun, nowSeconds);
     if (this.#previous === undefined) return current;
-    return mergeOffenders([this.#previous.summary(this.#previousBegun), current], this.#options.capacity);
+    const previous = this.#previous.summary(this.#previousBegun, nowSeconds);
+    return mergeOffenders([previous, current], this.#options.capacity);
   }
 
   /**
@@ -118,6 +128,15 @@ function descriptorText(entries: readonly Entry[], rule: Rule | undefined): stri
   return excerpt(text, EXCERPT);
 }
 
+/** When a caller whose call is over a limit can pass again, in Unix seconds, for all that this call shows. */
+function passesFrom({ limit, outcome }: LimitedDescriptor, nowSeconds: number): number {
+  const until = closedUntil(limit, outcome, nowSeconds);
+  return limit.schedule === undefined ? until : Math.min(until, limit.schedule.changesAfter(nowSeconds));
+}
+
+/** Seconds without a call over the limit after which a caller begins anew to be limited. */
+const PAUSE = 60 * RECENT_MINUTES;
+
 /** A descriptor that is counted. */
 class Slot {
   /** The cache key without its window, or its digest. */
@@ -129,9 +148,35 @@ class Slot {
   /** How often the key occurred, at least; at most `error` of it is of keys that had the slot before. */
   count = 0;
   error = 0;
+  isZero = false;
+  statistics: RuleStatistics | undefined = undefined;
+  /** In Unix seconds: as of {@link ListedOffender}, and the last call over the limit. */
+  since = 0;
+  until = 0;
+  last = 0;
+  readonly recent: RecentCount;
 
   /** @param key the body, or rule and body where another rule has the same body */
-  constructor(public key: string) {}
+  constructor(
+    public key: string,
+    ...recent: ConstructorParameters<typeof RecentCount>
+  ) {
+    this.recent = new RecentCount(...recent);
+  }
+
+  /** Begins to count a descriptor, as it was known in the period before. */
+  follow(before: Slot | undefined): void {
+    const isSame = before?.rule === this.rule;
+    [this.since, this.until, this.last] = isSame ? [before.since, before.until, before.last] : [0, 0, 0];
+    this.recent.clear();
+  }
+
+  add(weight: number, nowSeconds: number): void {
+    this.count += weight;
+    this.recent.add(weight, nowSeconds);
+    if (nowSeconds - this.last > PAUSE) this.since = nowSeconds;
+    this.last = Math.max(this.last, nowSeconds);
+  }
 }
 
 /**
@@ -144,6 +189,7 @@ class SpaceSaving {
   readonly #capacity: number;
   readonly #byKey = new Map<string, Slot>();
   readonly #slots: Slot[] = [];
+  readonly #recent: Uint32Array<ArrayBuffer>;
   /** The least count when it was last determined: no key without a slot has occurred more often. */
   #floor = 0;
   /** The slots before this one have counts above the floor, because counts only grow. */
@@ -151,6 +197,7 @@ class SpaceSaving {
 
   constructor(capacity: number) {
     this.#capacity = capacity;
+    this.#recent = new Uint32Array(capacity * RECENT_MINUTES);
   }
 
   find(key: string): Slot | undefined {
@@ -160,8 +207,10 @@ class SpaceSaving {
   /** A slot for a key that has none. The caller adds the occurrences to its count, and sets the rest. */
   admit(key: string): Slot {
     let slot: Slot;
-    if (this.#slots.length < this.#capacity) this.#slots.push((slot = new Slot(key)));
-    else {
+    if (this.#slots.length < this.#capacity) {
+      slot = new Slot(key, this.#recent, this.#slots.length * RECENT_MINUTES);
+      this.#slots.push(slot);
+    } else {
       slot = this.#rarest();
       this.#byKey.delete(slot.key);
       slot.key = key;
@@ -171,12 +220,18 @@ class SpaceSaving {
     return slot;
   }
 
-  /** @param since when counting began, in Unix seconds */
-  summary(since: number): OffenderSummary {
-    const offenders = this.#slots.map(({ body, domain, rule, descriptor, isShadow, count, error }): ListedOffender => {
-      return { key: `${rule}\n${body}`, domain, rule, descriptor, isShadow, limited: count, error };
+  /** @param begun when counting began, in Unix seconds */
+  summary(begun: number, nowSeconds: number): OffenderSummary {
+    const offenders = this.#slots.map((slot): ListedOffender => {
+      const { body, domain, rule, descriptor, isShadow, count, error, statistics, since, until, isZero } = slot;
+      const recent = slot.recent.at(nowSeconds);
+      return {
+        ...{ key: `${rule}\n${body}`, domain, rule, descriptor, isShadow, limited: count, error },
+        ...{ statisticsKey: shortened(statisticsKeyOf(statistics!)), recent, calls: null },
+        ...{ since: recent === 0 ? 0 : since, until, isZero },
+      };
     });
-    return { since, floor: this.#floor, offenders: offenders.sort(byLimited) };
+    return { since: begun, floor: this.#floor, offenders: offenders.sort(byLimited) };
   }
 
   /**

@@ -1,3 +1,4 @@
+import { RecentCount } from '../limiter/recent-count';
 import { escapeStatisticsKey } from '../statistics/escape';
 import { RULE_PREFIX, type Statistics } from '../statistics/statistics';
 import { type ShownServers, sumOfRates } from '../streams/server-views';
@@ -49,6 +50,7 @@ class Followed extends RuleLines implements Hits {
   calls = 0;
   /** Calls of the last sample, per second. */
   lastCalls = 0;
+  readonly recentCalls = new RecentCount();
   /** Hits of a sample; earlier ones count less. */
   mean = 0;
 }
@@ -221,6 +223,14 @@ export class HistoryRecorder {
     };
   }
 
+  /** The calls of the last ten minutes of the rules that are followed, by their statistics keys. */
+  get recentCalls(): ReadonlyMap<string, number> {
+    const now = Date.now() / 1000;
+    return new Map(
+      Array.from(this.#rules.values(), ({ statisticsKey, recentCalls }) => [statisticsKey, recentCalls.at(now)]),
+    );
+  }
+
   /** @param others the hits of rules that are not followed, those of all that may be from now on */
   #follow(others: ReadonlyMap<string, Hits>, seconds: number, at: number): void {
     const busiest = [...others].sort(([, one], [, other]) => other.hits - one.hits).slice(0, FOLLOWED);
@@ -236,6 +246,7 @@ export class HistoryRecorder {
       followed.overLine.set(at, followed.over / seconds);
       followed.mean = followed.mean * KEPT + followed.hits * (1 - KEPT);
       followed.lastCalls = followed.calls / seconds;
+      followed.recentCalls.add(followed.calls, at * INTERVAL);
       followed.hits = followed.over = followed.calls = 0;
     }
   }

@@ -1,6 +1,5 @@
-import { escapeStatisticsKey } from '../statistics/escape';
 import type { RuleStatistics } from '../statistics/rule-statistics';
-import { RULE_PREFIX, type Statistics } from '../statistics/statistics';
+import { type Statistics, statisticsKeyOf } from '../statistics/statistics';
 import { type Grown, Growth, mapRates } from './growth';
 import type { LiveEvent, LiveRule } from './live-answers';
 import { shortened } from '../text/excerpt';
@@ -76,8 +75,8 @@ export class LiveView {
     recent.recentOver += over;
   }
 
-  #recentOf({ name, rollUp }: RuleStatistics): Recent {
-    const key = rollUp === undefined ? name.slice(RULE_PREFIX.length) : escapeStatisticsKey(rollUp);
+  #recentOf(statistics: RuleStatistics): Recent {
+    const key = statisticsKeyOf(statistics);
     const known = this.#recent.get(key);
     if (known !== undefined) return known;
     const created: Recent = { key, hits: 0, over: 0, calls: 0, recentHits: 0, recentOver: 0 };

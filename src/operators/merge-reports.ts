@@ -1,4 +1,4 @@
-import { mergingOffenders, topOf } from '../limiter/offender';
+import { mergingOffenders, shownOffender } from '../limiter/offender';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { mapRates } from './growth';
 import type { Fleet, FleetAspect, FleetDifference, InstanceReport, LiveRule } from './live-answers';
@@ -46,7 +46,7 @@ export async function mergeReports(
       null,
     ),
     rules: { hits, denials },
-    offenders: topOf(callers, { limit: LISTED_OFFENDERS }),
+    offenders: callers.offenders.map((each) => shownOffender(each, Date.now() / 1000)),
   };
 }
 

@@ -1,4 +1,12 @@
-import { type ListedOffender, mergeOffenders, topOf } from '../limiter/offender';
+import {
+  type ListedOffender,
+  type Offender,
+  type OffenderQuery,
+  type OffenderSummary,
+  mergeOffenders,
+  shownOffender,
+  topOf,
+} from '../limiter/offender';
 import type { ListedSetting } from './answers';
 import { excerpt } from '../text/excerpt';
 import { boundedText } from '../text/table-key';
@@ -93,9 +101,9 @@ export class Operator {
 
   /** What happens at present. It is measured from one call to the next, so that it has one caller. */
   async live(): Promise<LiveEvent> {
-    const { collect, readiness, workers, decisions } = this.#options;
+    const { collect, readiness, workers } = this.#options;
     await collect?.();
-    const offenders = topOf(await decisions.offenders(), { limit: OFFENDERS });
+    const offenders = await this.offenders({ limit: OFFENDERS });
     const { rejected } = this.configurations;
     return {
       at: new Date().toISOString(),
@@ -133,8 +141,8 @@ export class Operator {
 
   /** What other instances see of this one. */
   async report(): Promise<InstanceReport> {
-    const { instance, decisions } = this.#options;
-    const summary = mergeOffenders([await decisions.offenders()], LISTED_OFFENDERS);
+    const { instance } = this.#options;
+    const summary = mergeOffenders([await this.#offenders()], LISTED_OFFENDERS);
     return {
       ...instance,
       health: this.#ownHealth,
@@ -143,6 +151,20 @@ export class Operator {
       offenders: { ...summary, offenders: summary.offenders.map(reported) },
       changes: this.#changes.version,
     };
+  }
+
+  /** The callers that are limited most. */
+  async offenders(query: OffenderQuery): Promise<readonly Offender[]> {
+    const now = Date.now() / 1000;
+    return topOf(await this.#offenders(), query).map((each) => shownOffender(each, now));
+  }
+
+  /** With the calls of their rules. */
+  async #offenders(): Promise<OffenderSummary> {
+    const summary = await this.decisions.offenders();
+    const calls = this.#history.recentCalls;
+    const offenders = summary.offenders.map((each) => ({ ...each, calls: calls.get(each.statisticsKey) ?? null }));
+    return { ...summary, offenders };
   }
 
   /** All instances as one. */

@@ -15,6 +15,11 @@ export const STORE_ERRORS = 'ratelimit.service.call.should_rate_limit.redis_erro
 /** Precedes the key of a rule in the names of its statistics. */
 export const RULE_PREFIX = 'ratelimit.service.rate_limit.';
 
+/** The key of a rule's statistics, as GET /api/rules has it: that into which one with request values is rolled up. */
+export function statisticsKeyOf({ name, rollUp }: Pick<RuleStatistics, 'name' | 'rollUp'>): string {
+  return rollUp === undefined ? name.slice(RULE_PREFIX.length) : escapeStatisticsKey(rollUp);
+}
+
 /**
  * Longer keys are counted under their rule: without this limit, the number of keys would not limit the memory. In
  * characters.

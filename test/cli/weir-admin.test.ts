@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { SecretMount } from '../support/data/secret-mount';
 import { ADMIN } from '../../src/cli/admin/admin';
 import { ServedApi, always, configOf, rulesetOf } from '../http/operators/served-api';
+import { listedOffender } from '../support/data/offenders';
 import { ApiStub } from './api-stub';
 import { CONTROL, HOSTILE, SHOWN } from '../support/data/hostile-text';
 import { runOf } from './run-program';
@@ -182,6 +183,31 @@ it('weir-admin sends one request with its method, headers and body, and closes i
   });
   const body = { 'content-type': 'application/json', 'content-length': expect.stringMatching(/^\d+$/) };
   expect(api.requests[1]).toMatchObject({ method: 'PUT', url: '/api/counters', headers: { ...headers, ...body } });
+});
+
+it('weir-admin top says of each caller whether it passes, since when it is limited, and what helps', async () => {
+  const times = { since: 1_000_000_000, until: 32_503_680_000 };
+  const offenders = [
+    { descriptor: 'user=ann', limited: 40, recent: 30, ...times },
+    { descriptor: 'user=bob', recent: 1, isZero: true, ...times },
+    { descriptor: 'user=joe' },
+  ];
+  await using api = await ServedApi.start({ offenders });
+  const { stdout } = await admin({ address: `127.0.0.1:${api.server.port}` }, 'top');
+  expect(stdout.split('\n').slice(2, -1)).toEqual([
+    '        40  user=ann  shop.user',
+    '            limited until 3000-01-01T00:00:00.000Z; since 2001-09-09T01:46:40.000Z, in the last ten minutes 30',
+    '         1  user=bob  shop.user',
+    expect.stringMatching(/^ {12}blocked; since .*; the limit is 0, .* clearing its counter unblocks nobody: .*: docs/),
+    '         1  user=joe  shop.user',
+    '            passes now',
+  ]);
+  await using stub = await ApiStub.answering({
+    offenders: [{ ...listedOffender({ descriptor: 'a', recent: 1 }), state: 'passes', share: 0.0312, since: 'SINCE' }],
+  });
+  expect((await admin(stub, 'top')).stdout).toContain(
+    'passes now; since SINCE, in the last ten minutes 1, 3.12 % of the calls of its rule\n',
+  );
 });
 
 describe('weir-admin prints no control characters of a server', () => {

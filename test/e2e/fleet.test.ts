@@ -113,7 +113,9 @@ it('weir-admin -fleet prints the health, the rules and the callers of all', asyn
   const top = await admin('top -fleet -domain shop');
   expect([top.exitCode, top.stdout]).toEqual([
     0,
-    expect.stringMatching(/\n +5 {2}user=eve {2}shop\.user\nan instance at /),
+    expect.stringMatching(
+      /\n +5 {2}user=eve {2}shop\.user\n +limited until \S+; since \S+, in the .* 5\nan instance at /,
+    ),
   ]);
   expect(await admin('explain -fleet')).toMatchObject({
     exitCode: 2,

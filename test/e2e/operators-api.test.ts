@@ -266,7 +266,11 @@ describe('the callers that are limited most', () => {
     for (let calls = 0; calls < 3; calls += 1) await hit('joe');
     const { body } = await send('GET /api/offenders?domain=shop&top=1000');
     expect(body.offenders).toContainEqual(
-      expect.objectContaining({ domain: 'shop', rule: 'shop.user', descriptor: 'user=joe', limited: 3 }),
+      expect.objectContaining({
+        ...{ domain: 'shop', rule: 'shop.user', descriptor: 'user=joe', limited: 3, recent: 3, todo: null },
+        since: expect.any(String),
+        state: expect.stringMatching(/^(limited|passes)$/),
+      }),
     );
     expect((await send('GET /api/offenders?top=0')).status).toBe(400);
     expect((await send('GET /api/offenders?domain=none')).body).toEqual({ offenders: [] });

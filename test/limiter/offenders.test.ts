@@ -1,4 +1,4 @@
-import { type Offender, type OffenderSummary, mergeOffenders } from '../../src/limiter/offender';
+import { type ListedOffender, type OffenderSummary, mergeOffenders, shownOffender } from '../../src/limiter/offender';
 import { Offenders } from '../../src/limiter/offenders';
 import type { LimiterOptions } from '../../src/limiter/options';
 import type { Descriptor } from '../../src/limiter/request';
@@ -6,6 +6,7 @@ import { Code } from '../../src/limiter/verdict';
 import { unitByName } from '../../src/rules/unit';
 import fc from '../support/data/properties';
 import { descriptor } from '../support/data/requests';
+import { listedOffender } from '../support/data/offenders';
 import { type RuleSketch, limit } from '../support/data/rules';
 import { call, hits, perMinute, serve } from './serve';
 
@@ -40,7 +41,7 @@ describe('the offenders', () => {
     }
     decide('user=ben,plan=free', 'user=ben,plan=free', 'other=x', hits('user=ben,plan=free', -5));
     const rule = { domain: 'shop', rule: 'shop.user.plan_free', isShadow: false, error: 0 };
-    expect(top()).toEqual([
+    expect(top()).toMatchObject([
       { ...rule, descriptor: 'user=anna,plan=free', limited: 6 },
       { ...rule, descriptor: 'user=ben,plan=free', limited: 1 },
     ]);
@@ -146,6 +147,95 @@ describe('the offenders', () => {
   });
 });
 
+describe('of an offender is told', () => {
+  /** The offenders as operators see them. */
+  function shown({ summary, service }: ReturnType<typeof watch>) {
+    const now = service.now / 1000;
+    return summary().offenders.map((each) => shownOffender(each, now));
+  }
+  /** In ISO 8601. @param seconds after the start */
+  function at(seconds: number): string {
+    return new Date(START + seconds * 1000).toISOString();
+  }
+
+  it('that it passes as soon as its limit lets it, of a limit per second after a second', () => {
+    const rules = [
+      { key: 'fast', rateLimit: limit(1, 'SECOND') },
+      { key: 'slow', rateLimit: perMinute(1) },
+      { key: 'even', rateLimit: perMinute(1, { algorithm: 'sliding_window' }) },
+    ];
+    const watched = watch(rules, { localCacheBytes: 10_000 });
+    watched.service.now += 20_000;
+    for (const text of ['fast=a', 'slow=a', 'even=a']) watched.call(text);
+    for (const text of ['fast=a', 'slow=a', 'even=a', 'slow=a']) watched.call(text);
+    const one = { recent: 1, since: at(20), todo: null };
+    expect(shown(watched)).toMatchObject([
+      { ...one, descriptor: 'slow=a', recent: 2, state: 'limited', until: at(60) },
+      { ...one, descriptor: 'even=a', state: 'limited', until: at(120) },
+      { ...one, descriptor: 'fast=a', state: 'limited', until: at(21) },
+    ]);
+    watched.service.now += 1_000;
+    expect(shown(watched).map(({ state, until }) => [state, until])).toEqual([
+      ['limited', at(60)],
+      ['limited', at(120)],
+      ['passes', null],
+    ]);
+    watched.service.now += 39_000;
+    expect(shown(watched).map(({ state }) => state)).toEqual(['passes', 'limited', 'passes']);
+  });
+
+  it('that clearing does not unblock it if its limit is 0, and what does', () => {
+    const watched = watch([BANNED, { key: 'path', rateLimit: perMinute(0), shadowMode: true }]);
+    watched.call('user=a', 'user=a', 'path=a');
+    watched.call(descriptor('plan=x', { limit: { requestsPerUnit: 0, unit: unitByName('HOUR') } }));
+    watched.service.now += 86_400_000;
+    watched.call('user=a');
+    watched.service.now -= 1_000;
+    watched.call('user=a', 'user=a', 'path=a');
+    watched.call(descriptor('plan=x', { limit: { requestsPerUnit: 0, unit: unitByName('HOUR') } }));
+    const zero = 'the limit is 0, so that clearing its counter unblocks nobody: ';
+    expect(shown(watched)).toMatchObject([
+      { state: 'blocked', until: null, todo: { text: `${zero}raise it, or add a rule for this caller alone` } },
+      { rule: '', state: 'blocked', todo: { text: `${zero}change it where the calls get it` } },
+      { rule: 'shop.path', state: 'passes', until: null, todo: null },
+    ]);
+  });
+
+  it('how often it was limited in the last ten minutes, and since when without a pause of that length', () => {
+    const watched = watch([BANNED], {}, 2);
+    function told() {
+      return shown(watched).map(({ descriptor: text, limited, recent, since }) => [text, limited, recent, since]);
+    }
+    for (let minute = 0; minute < 15; minute += 1) {
+      watched.call('user=a');
+      watched.service.now += 60_000;
+    }
+    expect(told()).toEqual([['user=a', 15, 9, at(0)]]);
+    watched.service.now += 540_000;
+    expect(told()).toEqual([['user=a', 5, 0, null]]);
+    watched.call('user=a');
+    expect(told()).toEqual([['user=a', 6, 1, at(0)]]);
+    watched.service.now += 601_000;
+    watched.call('user=a', 'user=a');
+    expect(told()).toEqual([['user=a', 3, 2, at(24 * 60 + 601)]]);
+    // The slot of another caller has nothing of it.
+    watched.call('user=b', 'user=c');
+    expect(told()).toEqual(expect.arrayContaining([['user=c', 2, 1, at(24 * 60 + 601)]]));
+  });
+
+  it('its share of the calls of its rule, of all processes that list one of its callers', () => {
+    const summaries = [
+      [listedOffender({ descriptor: 'a', recent: 30, calls: 60 }), listedOffender({ descriptor: 'b', calls: 60 })],
+      [listedOffender({ descriptor: 'b', recent: 1, calls: 40 })],
+      [listedOffender({ descriptor: 'c', rule: 'shop.path', recent: 2, calls: 1 })],
+      [listedOffender({ descriptor: 'd', rule: 'old', recent: 2 }), listedOffender({ descriptor: 'e', rule: 'none' })],
+    ].map((offenders) => ({ since: 0, floor: 0, offenders }));
+    const { offenders } = mergeOffenders(summaries, 10);
+    const shares = offenders.map((each) => [each.descriptor, shownOffender(each, 0).share]);
+    expect(Object.fromEntries(shares)).toEqual({ a: 0.3, b: 0.01, c: null, d: null, e: null });
+  });
+});
+
 /** @param sketches of how many the summary is */
 function expectBounds(summary: OffenderSummary, calls: readonly number[], capacity: number, sketches: number): void {
   const exact = new Map<string, number>();
@@ -194,8 +284,8 @@ describe('the offenders under load', () => {
 });
 
 it('merged summaries of offenders assume the floor of one that does not list an offender, and leave out what is rare', () => {
-  function listed(key: string, limited: number, error = 0): Offender & { key: string } {
-    return { key, domain: 'shop', rule: 'shop.user', descriptor: `user=${key}`, isShadow: false, limited, error };
+  function listed(key: string, limited: number, error = 0): ListedOffender {
+    return listedOffender({ key, descriptor: `user=${key}`, limited, error });
   }
   const full = { since: 900, floor: 3, offenders: [listed('anna', 9), listed('ben', 3, 2)] };
   const other = { since: 300, floor: 0, offenders: [listed('anna', 5, 1), listed('eva', 1)] };
@@ -207,7 +297,7 @@ it('merged summaries of offenders assume the floor of one that does not list an 
 it('merged summaries of more callers than are sorted at once list the first ones of all, equal ones by their keys', () => {
   const offenders = Array.from({ length: 2_000 }, (_, index) => {
     const key = `user=${(index * 7_919) % 2_000}`;
-    return { key, domain: 'shop', rule: '', descriptor: key, isShadow: false, limited: index % 3, error: 0 };
+    return listedOffender({ key, descriptor: key, limited: index % 3 });
   });
   const halves = [offenders.slice(0, 900), offenders.slice(900)].map((half) => ({
     since: 0,

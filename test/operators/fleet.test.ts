@@ -1,6 +1,7 @@
 import { type FindPeers, FleetView, type Peer } from '../../src/operators/fleet';
 import type { Change, History, InstanceReport } from '../../src/operators/live-answers';
 import { mergeReports } from '../../src/operators/merge-reports';
+import { listedOffender } from '../support/data/offenders';
 import { until } from '../support/waiting/until';
 import { reportOf } from '../support/servers/large-peers';
 
@@ -61,9 +62,11 @@ afterEach(() => jest.restoreAllMocks());
 
 describe('the instances that are shown', () => {
   it('are this one and each peer that is another one, once, with what they report and the sums of all', async () => {
-    const offender = { domain: 'shop', rule: 'shop.user', descriptor: 'user=ann', isShadow: false, error: 0 };
     function limited(count: number): Changes {
-      return { offenders: { since: 0, floor: 0, offenders: [{ ...offender, key: 'ann', limited: count }] } };
+      const numbers = { limited: count, recent: count, calls: 10, since: 1_000 + count, until: 2_000 + count };
+      return {
+        offenders: { since: 0, floor: 0, offenders: [listedOffender({ descriptor: 'user=ann', ...numbers })] },
+      };
     }
     const view = viewOf({
       'self:1': OWN,
@@ -81,7 +84,16 @@ describe('the instances that are shown', () => {
       ...{ pending: 0, omitted: 0, differences: [], latency: { p50: 0.5, p99: 9 } },
       rates: { within: 2, over: 2, calls: 4 },
       rules: { hits: [{ statisticsKey: 'shop.user', hits: 6, over: 3, calls: 3 }], denials: [] },
-      offenders: [{ descriptor: 'user=ann', limited: 12 }],
+      offenders: [
+        {
+          descriptor: 'user=ann',
+          limited: 12,
+          recent: 12,
+          share: 0.4,
+          since: '1970-01-01T00:16:43.000Z',
+          state: 'passes',
+        },
+      ],
     });
     expect(view.part(OWN)).toEqual({
       ...{ state: 'green', text: '3 instances, which are alike', todo: null },
@@ -284,9 +296,7 @@ it('100 peers are asked at most, three at a time, and not again before a pause',
 });
 
 it('the event loop turns after each instance whose callers are merged', async () => {
-  const callers = Array.from({ length: 50 }, (_, index) => ({
-    ...{ key: `${index}`, domain: 'shop', rule: '', descriptor: '', isShadow: false, limited: 1, error: 0 },
-  }));
+  const callers = Array.from({ length: 50 }, (_, index) => listedOffender({ descriptor: `${index}` }));
   let turns = 0;
   let isOver = false;
   function turn(): void {

@@ -103,6 +103,25 @@ it('a sample has what was counted since the one before, per second', () => {
   });
 });
 
+it('the calls of rules that are followed are known of ten minutes, with those of keys with values of requests', () => {
+  const { statistics, recorder, sample } = recorded();
+  for (let number = 1; number <= 3; number += 1) {
+    for (const rule of [statistics.rule('shop.plan'), statistics.runtimeRule('shop.plan_free', 'shop.plan')]) {
+      rule.totalHits += 20 * number;
+      rule.calls += 5 * number;
+    }
+    sample(number === 3 ? 100 : 10);
+  }
+  const known: unknown[] = [];
+  for (const seconds of [0, 420, 60, 60]) {
+    wait(seconds);
+    known.push([...recorder.recentCalls]);
+  }
+  expect(known).toEqual([60, 60, 30, 30].map((calls) => [['shop.plan', calls]]));
+  sample(60);
+  expect([...recorder.recentCalls]).toEqual([['shop.plan', 0]]);
+});
+
 it('the last 360 samples are kept, of which those after a time can be read alone', () => {
   const { statistics, sample, read } = recorded();
   const user = statistics.rule('shop.user');

@@ -56,6 +56,7 @@ export function formatCounter(counter: CounterState | CounterChange): string {
     `  key ${cacheKey}`,
     ...(overdrawn ? [`  overdrawn by ${counted(overdrawn, 'hit')}`] : []),
     ...(leased ? [`  ${counted(leased, 'hit')} held for later calls`] : []),
+    ...(requestsPerUnit === 0 && !counter.burst ? ['  a limit of 0: clearing its counter unblocks nobody'] : []),
     ...(isInLocalCache ? ['  in the local cache, as over the limit'] : []),
     ...(open > 0
       ? [`  ${counted(open, 'open reservation')}${open > first.length ? ', the first of which are' : ''}`]
@@ -72,12 +73,25 @@ const OFFENDERS_HEAD = [
   `${'CALLS'.padStart(10)}  CALLER  RULE`,
 ];
 
-export function formatOffenders(offenders: readonly Offender[]): string {
-  const lines = offenders.map(({ domain, rule, descriptor, limited, isShadow }) => {
+/** A service of an older version has the first members only. */
+type ShownOffender = Pick<Offender, 'domain' | 'rule' | 'descriptor' | 'limited' | 'isShadow'> & Partial<Offender>;
+
+export function formatOffenders(offenders: readonly ShownOffender[]): string {
+  const lines = offenders.flatMap((offender) => {
+    const { domain, rule, descriptor, limited, isShadow, state } = offender;
     const name = rule === '' ? `${domain}: limit of the request` : rule;
-    return visibleLine(`${String(limited).padStart(10)}  ${descriptor}  ${name}${isShadow ? ' (shadow mode)' : ''}`);
+    const row = `${String(limited).padStart(10)}  ${descriptor}  ${name}${isShadow ? ' (shadow mode)' : ''}`;
+    return state === undefined ? [row] : [row, `${' '.repeat(12)}${stateText(offender)}`];
   });
-  return [...OFFENDERS_HEAD, ...lines].join('\n');
+  return [...OFFENDERS_HEAD, ...lines.map(visibleLine)].join('\n');
+}
+
+function stateText({ state, until, since, recent, share, todo }: ShownOffender): string {
+  const now = { passes: 'passes now', limited: `limited until ${until}`, blocked: 'blocked' }[state!];
+  const ofRule =
+    typeof share === 'number' ? `, ${Number((100 * share).toPrecision(3))} % of the calls of its rule` : '';
+  const lately = recent ? `; since ${since}, in the last ten minutes ${recent}${ofRule}` : '';
+  return `${now}${lately}${todo ? `; ${todo.text}: ${todo.link}` : ''}`;
 }
 
 /** The health, and each part of the service in a line, with what to do about it. */

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
 import type { Explanation } from '../../explain/explanation';
-import { topOf } from '../../limiter/offender';
 import { type Descriptor, NO_HITS_ADDEND } from '../../limiter/request';
 import type { Log } from '../../log/log';
 import type { CounterChange, CounterQuery, CounterState, NoCounter } from '../../operators/answers';
@@ -259,7 +258,7 @@ class OffendersController extends OperatorsController {
     const { domain, top = String(DEFAULT_TOP) } = parametersOf(this.ctx, ['domain', 'top']);
     const limit = /^[1-9]\d{0,3}$/.test(top) ? Number(top) : Infinity;
     if (limit > MAX_TOP) throw invalidRequest(`top must be a whole number from 1 to ${MAX_TOP}`);
-    return { offenders: topOf(await this.operator.decisions.offenders(), { domain, limit }) };
+    return { offenders: await this.operator.offenders({ domain, limit }) };
   }
 }
 

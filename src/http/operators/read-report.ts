@@ -47,11 +47,20 @@ const time: Read<string> = (answer) => {
 
 const flag: Read<boolean> = (answer) => answer.boolean();
 
+/** The last second of a date, in Unix seconds. */
+const LAST_TIME = 8_640_000_000_000;
+
 /** From 0 to 2^53 − 1. */
 const number: Read<number> = (answer) => {
   const value = Number(answer.numberText() ?? answer.unexpected('a number'));
   if (!(value >= 0 && value <= Number.MAX_SAFE_INTEGER)) answer.fail('expected a number from 0 to 2^53 − 1');
   return value;
+};
+
+/** Unix seconds of which a date can be made; 0: not known. */
+const TIME_OR_0: Read<number> = (answer) => {
+  const seconds = number(answer);
+  return seconds <= LAST_TIME ? seconds : answer.fail('expected a time in Unix seconds');
 };
 
 function oneOf<const Text extends string>(...texts: readonly Text[]): Read<Text> {
@@ -155,15 +164,15 @@ const SERVER = object(
 );
 const RULE = object({ statisticsKey: text(), hits: number, over: number, calls: number }, { calls: 0 });
 const RULES = list('rules', LISTED_RULES, RULE);
-const OFFENDER = object({
-  key: text(),
-  domain: text(),
-  rule: text(),
-  descriptor: text(),
-  isShadow: flag,
-  limited: number,
-  error: number,
-});
+const OFFENDER = object(
+  {
+    key: text(),
+    ...{ domain: text(), rule: text(), statisticsKey: text(), descriptor: text(), isShadow: flag },
+    ...{ limited: number, error: number, recent: number, calls: nullable(number) },
+    ...{ since: TIME_OR_0, until: TIME_OR_0, isZero: flag },
+  },
+  { statisticsKey: '', recent: 0, calls: null, since: 0, until: 0, isZero: false },
+);
 /** @param read each of them */
 function rates<Value>(read: Read<Value>): Read<Readonly<Record<keyof LiveRates, Value>>> {
   return object({

@@ -1,4 +1,4 @@
-import type { Offender } from '../../limiter/offender';
+import type { ListedOffender } from '../../limiter/offender';
 import type { Tags } from '../../statistics/tags';
 import type { SampleRecorder, Timer } from '../../statistics/timer';
 import { plainNumber } from '../../text/plain-number';
@@ -191,10 +191,12 @@ export const OFFENDER_METRIC = 'ratelimit_offender_limited';
 const OFFENDER_HELP =
   'Calls over the limit in the current and the previous period, at least, of the descriptors limited most.';
 
+type OfMetric = Pick<ListedOffender, 'domain' | 'rule' | 'descriptor' | 'isShadow' | 'limited'>;
+
 /**
  * The series of the offenders. Those whose texts are cut off at the same place become one, because labels must differ.
  */
-export function offenderSeries(offenders: readonly Offender[], extra: Tags): string {
+export function offenderSeries(offenders: readonly OfMetric[], extra: Tags): string {
   const values = new Map<string, number>();
   for (const { domain, rule, descriptor, isShadow, limited } of offenders) {
     const labels = labelText({ ...extra, domain, rule, descriptor, shadow_mode: String(isShadow) });

@@ -2,7 +2,7 @@ import { EMPTY } from 'rxjs';
 import { Authorization, type CurrentToken } from '../../../src/http/operators/authorization';
 import { type OperatorsApi, operatorsApi } from '../../../src/http/operators/operators-api';
 import type { HttpTls } from '../../../src/http/tls-acceptor';
-import type { Offender, OffenderSummary } from '../../../src/limiter/offender';
+import type { OffenderSummary } from '../../../src/limiter/offender';
 import { RecentConfigurations } from '../../../src/operators/configurations';
 import { LocalDecisions } from '../../../src/operators/decisions';
 import { Operator, type OperatorOptions } from '../../../src/operators/operator';
@@ -11,6 +11,7 @@ import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import { Statistics } from '../../../src/statistics/statistics';
 import { type CurrentConfig, NO_CONFIG } from '../../../src/streams/config';
 import { type Latest, latest } from '../../../src/streams/latest';
+import { type SketchedOffender, listedOffender } from '../../support/data/offenders';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { serverStates } from '../../support/data/server-states';
 import { TestService } from '../../support/data/service';
@@ -36,14 +37,13 @@ export function always<T>(value: T): Latest<T> {
 }
 
 /** What was counted of some callers. */
-export function summaryOf(offenders: readonly Offender[]): OffenderSummary {
-  const listed = offenders.map((offender) => ({ ...offender, key: `${offender.rule}\n${offender.descriptor}` }));
-  return { since: 0, floor: 0, offenders: listed };
+function summaryOf(offenders: readonly SketchedOffender[]): OffenderSummary {
+  return { since: 0, floor: 0, offenders: offenders.map(listedOffender) };
 }
 
 type ServedOptions = Partial<OperatorOptions> & {
   readonly ruleset?: Ruleset;
-  readonly offenders?: readonly Offender[];
+  readonly offenders?: readonly SketchedOffender[];
   readonly tls?: HttpTls;
 };
 

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import type { Offender } from '../../../src/limiter/offender';
+import type { ListedOffender } from '../../../src/limiter/offender';
 import { builtInMapping } from '../../../src/sinks/statistics/built-in-mapping';
 import { exposition } from '../../../src/sinks/statistics/exposition';
 import { Mapper, type MappingTable } from '../../../src/sinks/statistics/mapping';
@@ -8,6 +8,7 @@ import { mergeMetrics, processMetrics } from '../../../src/sinks/statistics/proc
 import { offenderSeries } from '../../../src/sinks/statistics/series';
 import { Statistics } from '../../../src/statistics/statistics';
 import type { Tags } from '../../../src/statistics/tags';
+import { listedOffender } from '../../support/data/offenders';
 
 interface Setup {
   readonly table?: MappingTable;
@@ -311,10 +312,10 @@ describe('the metrics of several processes', () => {
 });
 
 describe('the series of offenders', () => {
-  function offender(descriptor: string, limited: number, isShadow = false): Offender {
-    return { domain: 'shop', rule: 'shop.user', descriptor, isShadow, limited, error: 0 };
+  function offender(descriptor: string, limited: number, isShadow = false): ListedOffender {
+    return listedOffender({ descriptor, isShadow, limited });
   }
-  function samplesOf(offenders: readonly Offender[], extra = {}): readonly string[] {
+  function samplesOf(offenders: readonly ListedOffender[], extra = {}): readonly string[] {
     const lines = offenderSeries(offenders, extra).trimEnd().split('\n');
     return lines.filter((line) => !line.startsWith('#'));
   }
