@@ -1,6 +1,6 @@
 import { ownText, tableKey, textBytes } from '../text/table-key';
 import { WideMap } from '../text/wide-map';
-import type { Algorithm, Block, BlockableState, CountedState, LimitState } from './algorithms/algorithm';
+import type { Algorithm, Block, BlockableState, CountedState, LimitState, WindowsState } from './algorithms/algorithm';
 import { Blocking, blockLifetime } from './algorithms/blocking';
 import { type Counted, LARGEST_COUNT, type Stored } from './operation';
 import type { CounterTable } from './simulate';
@@ -68,9 +68,10 @@ export class ExpiringCounts {
     return (this.#windowOf(key)?.counts.get(key) as number | undefined) ?? 0;
   }
 
-  /** What the algorithm of a limit has left in a key; undefined for an absent key. */
+  /** What the algorithm of a limit has left in a key, a fixed window its count; undefined for an absent key. */
   state(key: string): LimitState | undefined {
-    return this.#windowOf(key)?.counts.get(key) as LimitState | undefined;
+    const stored = this.#windowOf(key)?.counts.get(key) as Stored | undefined;
+    return typeof stored === 'number' ? { previous: 0, current: stored, now: 0 } : stored;
   }
 
   /** Sets it. It is removed when at least its lifetime in seconds has passed. */
@@ -264,6 +265,13 @@ export class TimedCounts implements CounterTable {
     // What is given back to a key that is absent leaves it absent. A known one is set in any case: the clock may have
     // gone back.
     if (state === before && this.counts.state(key) === undefined) return;
-    this.counts.setState(key, state, this.now, lifetimeOf(limit.algorithm as Algorithm, state));
+    const algorithm = limit.algorithm as Algorithm;
+    if (algorithm.name !== 'fixed_window') {
+      this.counts.setState(key, state, this.now, lifetimeOf(algorithm, state));
+      return;
+    }
+    // As hits of plain limits: reservations add to them.
+    this.counts.subtract(key, LARGEST_COUNT);
+    this.counts.add(key, (state as WindowsState).current, this.now, limit);
   }
 }

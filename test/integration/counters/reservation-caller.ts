@@ -33,6 +33,16 @@ export const RULES = rulesetOf(
   // A hit takes no whole number of microseconds.
   { key: 'odd', rateLimit: limit(7, 'MINUTE', { algorithm: 'token_bucket', burst: 90 }) },
   { key: 'all100', rateLimits: [limit(100, 'MINUTE'), limit(300, 'HOUR')], allOrNothing: true },
+  {
+    key: 'mixed',
+    rateLimits: [
+      limit(40, 'MINUTE', { algorithm: 'token_bucket' }),
+      limit(60, 'HOUR', { algorithm: 'sliding_window' }),
+    ],
+  },
+  { key: 'tokens', rateLimit: limit(60, 'MINUTE', { algorithm: 'token_bucket', burst: 30, postpaid: true }) },
+  { key: 'usage', rateLimit: limit(100, 'MINUTE', { algorithm: 'sliding_window', postpaid: true }) },
+  { key: 'closed', rateLimit: limit(0, 'MINUTE') },
   { key: 'three', rateLimit: atATime(3) },
   { key: 'jobs', rateLimits: [limit(100, 'MINUTE'), atATime(2)] },
   { key: 'watched', rateLimit: atATime(1), shadowMode: true },
