@@ -7,6 +7,7 @@ import { LocalCounts } from '../limiter/local-counts';
 import { Offenders } from '../limiter/offenders';
 import { type ConditionEvent, PassingConditions } from '../log/condition-log';
 import { LocalDecisions } from '../operators/decisions';
+import { Watches } from '../operators/watches';
 import { type ReservationsOptions, StoredReservations } from '../reservations/reservations';
 import type { LoadedSettings } from '../settings/read-settings';
 import { storeAbilities } from '../settings/stores';
@@ -93,7 +94,8 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
     limiter.forget(cacheKey);
     if (isFallen && settings.localCacheSizeInBytes > 0) onForgotten(cacheKey);
   }
-  const reservations = reservationsOf(app, { store, onFree }, { ...streams, offenders, decisionLog });
+  const watches = new Watches(decisionLog.log, streams.logTo);
+  const reservations = reservationsOf(app, { store, onFree }, { ...streams, offenders, watches });
   const offenderSource: OffenderSource = {
     summary: async () => offenders?.summary(Math.floor(Date.now() / 1000)) ?? NO_OFFENDERS,
   };
@@ -101,7 +103,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
     timeout: decisionTimeout(app),
     ...{ config$: streams.config$, apply: streams.apply, limiter, offenders: offenderSource },
     ...{ administration: store.counters, reservations: store.reservations, release: releaseBy(streams.release) },
-    onForgotten,
+    ...{ onForgotten, watches },
   });
   const freed$ = (freedKeys?.freed$ ?? EMPTY).pipe(tap((keys) => limiter.forgetReduced(keys)));
   const expired$ = freedByStore(store).pipe(tap((cacheKey) => onFree(cacheKey, true)));
@@ -154,8 +156,9 @@ export function showsValues(
 function reservationsOf(
   { settings, statistics }: App,
   { store, onFree }: Pick<DecisionInputs, 'store'> & Pick<ReservationsOptions, 'onFree'>,
-  { config$, release, offenders, decisionLog }: Pick<DecisionPath, 'config$' | 'release' | 'offenders' | 'decisionLog'>,
+  made: Pick<DecisionPath, 'config$' | 'release' | 'offenders'> & { readonly watches: Watches },
 ): Reservations {
+  const { config$, release, offenders, watches } = made;
   const options = { ...limiterOptions(settings), offenders, localCacheBytes: 0, stopIncrementWhenOverLimit: false };
   return new StoredReservations({
     limiter: new Limiter(options, statistics),
@@ -163,7 +166,9 @@ function reservationsOf(
     ruleset: () => config$.value.loaded?.ruleset,
     store: store.reservations,
     statistics,
-    log: decisionLog.log,
+    get log() {
+      return watches.log;
+    },
     now: Date.now,
     release: releaseBy(release),
     onFree,

@@ -16,6 +16,7 @@ import type { CounterChange, CounterQuery, CounterState, NoCounter } from './ans
 import { MAX_RESERVED_DESCRIPTORS } from '../streams/ports/reservations';
 import { type CountersOptions, OperatedCounters, openReservationsOf } from './counters';
 import { inTime } from './in-time';
+import type { WatchCounts, WatchedCaller, Watches } from './watches';
 
 /**
  * What only the processes that decide can answer. A method rejects with a `DecisionError` when the counter store fails.
@@ -40,12 +41,15 @@ export interface DecisionOperator {
   changeCounter(query: CounterQuery, count: number | null): Promise<CounterChange | NoCounter>;
   /** The callers that are limited most. */
   offenders(): Promise<OffenderSummary>;
+  /** Calls of the last seconds of a caller, which is watched from now on; null when too many others are. */
+  watch(caller: WatchedCaller): Promise<WatchCounts | null>;
 }
 
 /** What decides in this process. */
 export interface LocalDecisionsOptions extends CountersOptions, ExplainOptions {
   readonly config$: Latest<CurrentConfig>;
   readonly offenders: OffenderSource;
+  readonly watches: Pick<Watches, 'read'>;
 }
 
 /** Explains decisions of this process, and changes the counters that it uses. */
@@ -75,6 +79,10 @@ export class LocalDecisions implements DecisionOperator {
 
   offenders(): Promise<OffenderSummary> {
     return this.#options.offenders.summary();
+  }
+
+  async watch(caller: WatchedCaller): Promise<WatchCounts | null> {
+    return this.#options.watches.read(caller) ?? null;
   }
 
   get #ruleset(): Ruleset | undefined {

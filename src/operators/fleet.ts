@@ -17,6 +17,7 @@ import type {
   PeerReport,
 } from './live-answers';
 import { type Compared, type Differences, differencesOf, mergeReports } from './merge-reports';
+import { type FleetWatch, FleetWatched, type WatchCounts, type WatchedCaller } from './watches';
 
 /** Peers that are asked at most, */
 export const MOST_PEERS = 100;
@@ -45,6 +46,9 @@ export const SAMPLES_ASKED = 120;
 /** Milliseconds after which a peer has a new sample, and those between two askings of one that ends. */
 const [NEW_SAMPLE, ENDING] = [10_000, 300];
 
+/** Milliseconds without a viewer of a caller after which the others are not asked for it any more. */
+const UNSEEN = 10_000;
+
 /** Another instance, as far as the settings and DNS name it. */
 export interface Peer {
   /** Different from those of all other peers. */
@@ -57,6 +61,8 @@ export interface Peer {
   readonly history: (id: string, since: number) => Promise<History>;
   /** The newest changes that it knows of. */
   readonly changes: () => Promise<readonly Change[]>;
+  /** Calls of the last seconds of a caller, which it watches from now on. */
+  readonly watch: (caller: WatchedCaller) => Promise<WatchCounts>;
   /** Tells it that the instance of this id ends, and waits until it has taken what that one knows. */
   readonly leaves: (id: string) => Promise<void>;
 }
@@ -175,6 +181,8 @@ export class FleetView {
   readonly #kept: Kept;
   /** In what those differ, and should not, that answered in the last round, or at the last look. */
   #differing: readonly FleetDifference[] = [];
+  /** The callers that viewers look at. */
+  #watched: FleetWatched[] = [];
   #round: Promise<void> = Promise.resolve();
   #isRetrying = false;
   /** When the next round may begin. */
@@ -234,6 +242,22 @@ export class FleetView {
       LEAVE_PATIENCE,
       Promise.all(left).then(() => undefined),
     );
+  }
+
+  /**
+   * Adds the calls of a caller that the others have counted.
+   *
+   * @param own the calls that this one has
+   */
+  async watch(caller: WatchedCaller, own: WatchCounts, compared: Compared): Promise<FleetWatch> {
+    const now = performance.now();
+    this.#watched = this.#watched.filter(({ askedAt }) => now - askedAt < UNSEEN);
+    let watched = this.#watched.find((each) => each.isOf(caller));
+    if (watched === undefined) this.#watched.push((watched = new FleetWatched(caller)));
+    watched.askedAt = now;
+    await this.look(compared);
+    const missing = this.#others.filter(({ peer }) => !watched.has(peer.address));
+    return { ...watched.with(own), missing: missing.map(({ label }) => label) };
   }
 
   /** How the others are, as far as that is known by now: begins to ask them, but does not wait. */
@@ -310,7 +334,10 @@ export class FleetView {
       for (let next = left.shift(); next !== undefined; next = left.shift()) {
         await next.ask();
         const isOther = next.isAnswering && this.#others.includes(next);
-        if (isOther) await next.takeInto(this.#kept, this.#isAnswering, NEW_SAMPLE);
+        if (isOther) {
+          for (const watched of this.#watched) await watched.takeFrom(next.peer.address, next.peer.watch);
+          await next.takeInto(this.#kept, this.#isAnswering, NEW_SAMPLE);
+        }
         if (rest !== undefined && left.length > 0) await pause(rest);
       }
     };

@@ -21,6 +21,7 @@ import { LiveView } from './live';
 import type { Change, Fleet, InstanceReport, ListedHealth, LiveEvent } from './live-answers';
 import { type Compared, LISTED_OFFENDERS, LISTED_RULES, LONGEST_REPORTED } from './merge-reports';
 import { type RuleListing, listRules } from './rules';
+import type { FleetWatch, WatchedCaller } from './watches';
 
 /** How much of a rejection is in an event, in characters, and how many callers. */
 const REASON = 1_000;
@@ -177,6 +178,17 @@ export class Operator {
     // What another instance asks for is what this one has.
     if (query.most === undefined) await this.look();
     return this.#history.read(query);
+  }
+
+  /**
+   * Calls of the last seconds of a caller, which all instances watch from now on; null when too many others are.
+   *
+   * @param isOwn whether only those of this instance are asked for
+   */
+  async watch(caller: WatchedCaller, isOwn: boolean): Promise<FleetWatch | null> {
+    const own = await this.decisions.watch(caller);
+    if (own === null || isOwn || this.#options.findPeers === undefined) return own && { ...own, missing: [] };
+    return this.#fleet.watch(caller, own, this.#compared);
   }
 
   /** What operators have changed, in all instances that are known: the newest last. */

@@ -7,6 +7,7 @@ import type { RateLimitRequest } from '../limiter/request';
 import type { OffenderSource } from '../streams/ports/offender-source';
 import type { CounterChange, CounterQuery, CounterState, NoCounter } from './answers';
 import type { DecisionOperator, LocalDecisions } from './decisions';
+import { type WatchCounts, type WatchedCaller, sumOfCounts } from './watches';
 
 /** The methods that a worker answers, with the type of their JSON: parameters, result. */
 interface WorkerMethods {
@@ -18,6 +19,7 @@ interface WorkerMethods {
   /** Removes a key from the local cache. */
   readonly forget: [{ readonly cacheKey: string }, null];
   readonly offenders: [Record<string, never>, OffenderSummary];
+  readonly watch: [{ readonly caller: WatchedCaller }, WatchCounts | null];
 }
 
 type Method = keyof WorkerMethods;
@@ -101,6 +103,12 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
     return this.#merged(METRICS_TIMEOUT);
   }
 
+  async watch(caller: WatchedCaller): Promise<WatchCounts | null> {
+    const all = await this.#askAll('watch', { caller }, API_TIMEOUT);
+    const counts = all.flatMap((each) => each ?? []);
+    return counts.length < all.length ? null : sumOfCounts(counts);
+  }
+
   async #merged(timeoutMs: number): Promise<OffenderSummary> {
     const { offendersSize } = this.#options;
     if (offendersSize === 0) return NO_OFFENDERS;
@@ -157,6 +165,7 @@ export function operatorMethods({ decisions, limiter, offenders }: OperatorAnswe
       limiter.forget(cacheKey);
       return null;
     },
+    watch: ({ caller }) => decisions.watch(caller),
     offenders: async () => offenders?.summary(Math.floor(Date.now() / 1000)) ?? NO_OFFENDERS,
   };
 }

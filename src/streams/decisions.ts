@@ -44,6 +44,8 @@ export interface Decisions {
    * calls.
    */
   readonly windows$: Observable<Batch>;
+  /** See {@link Outcomes.logTo}. */
+  readonly logTo: Outcomes['logTo'];
   /** Accepts no more requests: further ones fail with `shutting_down`, those in flight are still answered. */
   complete(): void;
 }
@@ -128,7 +130,7 @@ export function decisions(options: DecisionsOptions): Decisions {
 
   const release: Decisions['release'] = (keys, released) => (leases ? leases.giveBack(keys, released) : released());
 
-  return { decide, apply, release, windows$: lanes.windows$, complete };
+  return { decide, apply, release, logTo: outcomes.logTo, windows$: lanes.windows$, complete };
 }
 
 /**

@@ -64,7 +64,7 @@ export class Outcomes {
   readonly #storeErrors: Counter;
   readonly #serviceErrors: Counter;
   readonly #onInternalError: (error: unknown) => void;
-  readonly #log: DecisionLog | undefined;
+  #log: DecisionLog | undefined;
   readonly #onRejected: OutcomeCallbacks['onRejected'];
   readonly #lostReports: Counter;
   readonly #onReportsLost: OutcomeCallbacks['onReportsLost'];
@@ -83,6 +83,9 @@ export class Outcomes {
     this.#log = decisionLog;
     this.#onRejected = onRejected;
   }
+
+  /** Replaces the log of decisions; undefined: they are not logged. */
+  readonly logTo = (log: DecisionLog | undefined): void => void (this.#log = log);
 
   /** Delivers the outcome of a decision, unless nobody waits for it any more. */
   // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per call

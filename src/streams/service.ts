@@ -38,6 +38,8 @@ export interface Service {
   readonly apply: ApplyOperations;
   /** See {@link Decisions.release}. */
   readonly release: Decisions['release'];
+  /** See {@link Decisions.logTo}. */
+  readonly logTo: Decisions['logTo'];
   /** The active rules and the last rejection. */
   readonly config$: Latest<CurrentConfig>;
   /**
@@ -83,6 +85,7 @@ export function service(
     decide: path.decide,
     apply: path.apply,
     release: path.release,
+    logTo: path.logTo,
     config$,
     readiness,
     windows$,

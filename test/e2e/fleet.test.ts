@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { ADMIN } from '../../src/cli/admin/admin';
 import type { Change, Fleet, History, ListedHealth } from '../../src/operators/live-answers';
+import type { FleetWatch } from '../../src/operators/watches';
 import { runOf } from '../cli/run-program';
 import { freePorts } from '../support/processes/free-ports';
 import { SilentPeer } from '../support/servers/silent-peer';
@@ -121,6 +122,26 @@ it('weir-admin -fleet prints the health, the rules and the callers of all', asyn
     exitCode: 2,
     stderr: expect.stringContaining('-fleet is for'),
   });
+});
+
+it('a caller is watched on all of them, and in all workers', async () => {
+  const watch = '/api/watches?domain=shop&descriptor=user=zoe';
+  const [one, several, third] = shops;
+  await until('all watch it', async () => {
+    const { missing, times } = await ask<FleetWatch>(one, watch, TOKEN);
+    return missing.length === 1 && times.length > 0;
+  });
+  for (let call = 0; call < 4; call += 1) for (const shop of [one, several, third]) await shop.hit('zoe');
+  // The limit of the third is 2 a day.
+  const { missing } = await until('all calls are counted', async () => {
+    const watched = await ask<FleetWatch>(one, watch, TOKEN);
+    const [calls, denied] = [watched.calls, watched.denied].map((counts) =>
+      counts.reduce((sum, each) => sum + each, 0),
+    );
+    return calls === 12 && denied === 2 ? watched : undefined;
+  });
+  expect(missing).toEqual([silent.address]);
+  expect(await ask(one, watch)).toMatchObject({ status: 401 });
 });
 
 describe('what an instance knows', () => {

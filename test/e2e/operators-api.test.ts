@@ -302,7 +302,8 @@ describe('the callers that are limited most', () => {
 
 describe('the tokens of operators', () => {
   async function statusesOf(token: string): Promise<readonly number[]> {
-    const requests = ['GET /api/changes', 'GET /api/instance', 'GET /api/offenders', `DELETE ${counterOf('ida')}`];
+    const reports = ['GET /api/changes', 'GET /api/instance', 'GET /api/watches?domain=shop&descriptor=user=ida'];
+    const requests = [...reports, 'GET /api/offenders', `DELETE ${counterOf('ida')}`];
     const statuses: number[] = [];
     for (const request of requests) statuses.push((await send(request, { token })).status);
     const profile = await fetch(`http://127.0.0.1:${weir.ports.debug}/debug/pprof/heap`, {
@@ -313,9 +314,9 @@ describe('the tokens of operators', () => {
   }
 
   it('permit what their roles do', async () => {
-    expect(await statusesOf(VIEWER)).toEqual([200, 200, 200, 403, 403]);
-    expect(await statusesOf(PEER)).toEqual([200, 200, 403, 403, 403]);
-    expect(await statusesOf(OPERATOR)).toEqual([200, 200, 200, 200, 200]);
+    expect(await statusesOf(VIEWER)).toEqual([200, 200, 200, 200, 403, 403]);
+    expect(await statusesOf(PEER)).toEqual([200, 200, 200, 403, 403, 403]);
+    expect(await statusesOf(OPERATOR)).toEqual([200, 200, 200, 200, 200, 200]);
     const { body } = await send(`DELETE ${counterOf('ida')}`, { token: VIEWER });
     const detail = 'the token has the role view, but this request needs one with the role operate';
     expect(body).toMatchObject({ status: 403, code: 'forbidden', detail });

@@ -4,6 +4,7 @@ import { DecisionError } from '../../src/counting/decision-error';
 import { DEFAULT_OPTIONS } from '../../src/limiter/options';
 import { Limiter } from '../../src/limiter/limiter';
 import { NO_OFFENDERS } from '../../src/limiter/offender';
+import { Watches } from '../../src/operators/watches';
 import { LocalCounts } from '../../src/limiter/local-counts';
 import type { Descriptor, RateLimitRequest } from '../../src/limiter/request';
 import { CODE_NAMES, type Verdict } from '../../src/limiter/verdict';
@@ -161,6 +162,7 @@ function serviceThatFails() {
   windows$.subscribe();
   const decisions = new LocalDecisions({
     ...{ limiter, apply, timeout, config$: always(configOf(ruleset)) },
+    watches: new Watches(undefined, () => undefined),
     ...{ administration: store, reservations: store, offenders: { summary: () => Promise.resolve(NO_OFFENDERS) } },
   });
   function call(called: RateLimitRequest): Promise<Verdict | DecisionError> {

@@ -1,6 +1,7 @@
 import { type FindPeers, FleetView, type Peer } from '../../src/operators/fleet';
 import type { Change, History, InstanceReport } from '../../src/operators/live-answers';
 import { mergeReports } from '../../src/operators/merge-reports';
+import type { WatchCounts } from '../../src/operators/watches';
 import { listedOffender } from '../support/data/offenders';
 import { until } from '../support/waiting/until';
 import { reportOf } from '../support/servers/large-peers';
@@ -30,7 +31,10 @@ const EMPTY: History = {
   },
 };
 /** A peer that has recorded nothing. */
-const FORGETFUL = { history: async () => EMPTY, changes: async () => [], leaves: async () => undefined };
+const FORGETFUL = {
+  ...{ history: async () => EMPTY, changes: async () => [], leaves: async () => undefined },
+  watch: async () => ({ times: [], calls: [], denied: [] }),
+};
 function peers(answers: Readonly<Answers>): readonly Peer[] {
   return Object.entries(answers).map(([address, answer]) => ({
     ...{ address, ...FORGETFUL },
@@ -309,6 +313,73 @@ it('the event loop turns after each instance whose callers are merged', async ()
   );
   isOver = true;
   expect(turns).toBeGreaterThanOrEqual(100);
+});
+
+describe('a caller is watched by all instances', () => {
+  const CALLER = { domain: 'shop', entries: [{ key: 'user', value: 'ann' }] };
+  /** Counts of seconds relative to the present one. */
+  function counts(first: number, calls: readonly number[], second = Math.floor(Date.now() / 1000)): WatchCounts {
+    return { times: calls.map((_, index) => second + first + index), calls, denied: calls.map((each) => each / 2) };
+  }
+  /** Peers by name; what each counts, or an error. */
+  function watching(answers: Readonly<Record<string, () => WatchCounts>>) {
+    const asked: string[] = [];
+    const find: FindPeers = async () =>
+      Object.entries(answers).map(([name, answer]) => ({
+        ...{ address: `${name}:1`, ...FORGETFUL },
+        ask: async () => ({ report: report(name, { id: name }), note: null }),
+        watch: async (caller) => {
+          asked.push(`${name} ${JSON.stringify(caller)}`);
+          return answer();
+        },
+      }));
+    return { view: fleetOf(find), asked };
+  }
+  beforeEach(() => jest.spyOn(Date, 'now').mockReturnValue(1_000_000_500_000));
+
+  it('and their calls are added by the second, up to the last one that all have which are not late', async () => {
+    const { view, asked } = watching({
+      a: () => counts(-3, [10, 20]),
+      late: () => counts(-40, [1, 1]),
+      wrong: () => {
+        throw new Error('it is away');
+      },
+    });
+    expect(await view.watch(CALLER, counts(-4, [2, 4, 6, 8]), OWN)).toEqual({
+      ...counts(-4, [2, 14, 26]),
+      missing: ['wrong (wrong:1)'],
+    });
+    expect(asked).toEqual(['a', 'late', 'wrong'].map((name) => `${name} ${JSON.stringify(CALLER)}`));
+    now += 5_000;
+    // The same seconds are not added again.
+    expect((await view.watch(CALLER, counts(-4, [2, 4, 6, 8]), OWN)).calls).toEqual([2, 14, 26]);
+    expect(asked).toHaveLength(6);
+  });
+
+  it('while a viewer looks: the others are not asked for it any more some seconds later', async () => {
+    const { view, asked } = watching({ a: () => counts(-3, [1]) });
+    await view.watch(CALLER, counts(-3, [1]), OWN);
+    now += 11_000;
+    await view.read(OWN);
+    await view.watch({ ...CALLER, domain: 'other' }, counts(-3, [1]), OWN);
+    now += 5_000;
+    await view.read(OWN);
+    await until('the next round is over', () => asked.length >= 3);
+    expect(asked.filter((text) => text.includes('"shop"'))).toHaveLength(2);
+  });
+
+  it('whatever a peer answers: seconds that cannot be are left out, and lists may be of other lengths', async () => {
+    const { view } = watching({
+      future: () =>
+        counts(
+          -1,
+          Array.from({ length: 60 }, () => 7),
+        ),
+      short: () => ({ times: [-1, 0, 0.5, 1e300, 1_000_000_498], calls: [1], denied: [] }),
+    });
+    const { times, calls, denied } = await view.watch(CALLER, counts(-3, [1, 1, 1]), OWN);
+    expect([times.length, calls, denied]).toEqual([2, [1, 1], [0.5, 0.5]]);
+  });
 });
 
 describe('what peers have recorded', () => {

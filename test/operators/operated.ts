@@ -1,5 +1,6 @@
 import type { LimiterOptions } from '../../src/limiter/options';
 import { NO_OFFENDERS } from '../../src/limiter/offender';
+import { Watches } from '../../src/operators/watches';
 import { LocalDecisions } from '../../src/operators/decisions';
 import type { DomainConfig } from '../../src/rules/rule-config';
 import { buildRuleset } from '../../src/rules/ruleset';
@@ -21,7 +22,7 @@ export function operatedWith(options: Partial<LimiterOptions>, domain: DomainCon
   function release(keys: readonly string[]): Promise<void> {
     return new Promise((resolve) => service.release(keys, resolve));
   }
-  const stores = { administration, reservations: administration };
+  const stores = { administration, reservations: administration, watches: new Watches(undefined, service.logTo) };
   return {
     service,
     decisions: new LocalDecisions({ config$, limiter, ...stores, apply, release, offenders }),

@@ -42,6 +42,20 @@ describe('a request of operators to several workers', () => {
     expect([await decisions.summary(), await decisions.offenders()]).toMatchObject([{ offenders }, { offenders }]);
   });
 
+  it('for the calls of a caller that is watched has the sums of all', async () => {
+    const caller = { domain: 'shop', entries: [] };
+    const counts = [
+      { times: [100, 101], calls: [1, 2], denied: [1, 0] },
+      { times: [101, 102], calls: [3, 4], denied: [0, 4] },
+    ];
+    const workers = [...counts.map((each) => new FakeWorker(each)), new FakeWorker()];
+    const sums = { times: [100, 101, 102], calls: [1, 5, 4], denied: [1, 0, 4] };
+    expect(await decisionsOf(...workers).watch(caller)).toEqual(sums);
+    const none = { times: [], calls: [], denied: [] };
+    expect(await decisionsOf(new FakeWorker(none)).watch(caller)).toEqual(none);
+    expect(await decisionsOf(new FakeWorker(none), new FakeWorker(null)).watch(caller)).toBeNull();
+  });
+
   it('for a counter has what all of them hold of it, and whether any has it as over its limit', async () => {
     const states = [{ leased: 4 }, { leased: 3, isInLocalCache: true }].map((state) => ({ ...STATE, ...state }));
     const workers = states.map((state) => new FakeWorker(state));

@@ -9,6 +9,7 @@ import type { Log } from '../../log/log';
 import type { CounterChange, CounterQuery, CounterState, NoCounter } from '../../operators/answers';
 import type { Fleet, InstanceReport } from '../../operators/live-answers';
 import type { Operator } from '../../operators/operator';
+import { MOST_WATCHES } from '../../operators/watches';
 import { excerpt } from '../../text/excerpt';
 import { ownText } from '../../text/table-key';
 import { ipAddress } from '../../text/host-port';
@@ -305,6 +306,26 @@ class StatisticsController extends OperatorsController {
   }
 }
 
+/** How much of a descriptor is watched, in characters. */
+const LONGEST_WATCHED = 1_024;
+
+class WatchesController extends OperatorsController {
+  async index(): Promise<object> {
+    this.authorize('report');
+    const { own, ...members } = parametersOf(this.ctx, ['domain', 'descriptor', 'own']);
+    if (own !== undefined && own !== 'true') throw invalidRequest('own must be true');
+    const { domain, descriptor } = queryOf(members);
+    const entries = descriptor.entries.map(({ key, value }) => ({ key, value }));
+    if (entries.reduce((sum, { key, value }) => sum + key.length + value.length, domain.length) > LONGEST_WATCHED) {
+      throw invalidRequest(`a descriptor that is watched has at most ${LONGEST_WATCHED} characters with its domain`);
+    }
+    const counts = await this.operator.watch({ domain, entries }, own === 'true');
+    if (counts !== null) return counts;
+    const message = `${MOST_WATCHES} callers are watched; each is until ten minutes after the last request for it`;
+    throw new HttpError({ status: 429, code: 'too_many_watches', message, headers: { 'Retry-After': '60' } });
+  }
+}
+
 /** The controllers by their names for route versioning. */
 export const CONTROLLERS: Readonly<Record<string, ControllerClass>> = {
   'api/v1/changes': ChangesController,
@@ -322,6 +343,7 @@ export const CONTROLLERS: Readonly<Record<string, ControllerClass>> = {
   'api/v1/rules': RulesController,
   'api/v1/settings': SettingsController,
   'api/v1/statistics': StatisticsController,
+  'api/v1/watches': WatchesController,
 };
 
 /** The parameters of a query, each at most once. Rejects others. */

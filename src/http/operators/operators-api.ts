@@ -50,6 +50,7 @@ export function operatorsApi(options: OperatorsApiOptions): OperatorsApi {
         it.resources('rules', { only: ['index', 'show'] });
         it.resource('settings', { only: 'show' });
         it.resource('statistics', { only: 'show' });
+        it.resources('watches', { only: 'index' });
       });
     },
   );

@@ -6,7 +6,7 @@ import { type FindPeers, LEAVE_PATIENCE, type Peer, SAMPLES_ASKED } from '../../
 import { type HostPort, formatHostPort } from '../../text/host-port';
 import { codeOf } from '../../text/thrown';
 import type { CurrentToken } from './authorization';
-import { MOST_CHANGES, readChanges, readHistory, readReport } from './read-report';
+import { MOST_CHANGES, readChanges, readHistory, readReport, readWatch } from './read-report';
 
 /** For a look-up in DNS, and for the answer of a peer. */
 const TIMEOUT_MS = 1_000;
@@ -68,6 +68,10 @@ function peerAt(address: string, findIp: () => Promise<string>, of: PeerAddress,
       return call(`history?${String(query)}`, readHistory);
     },
     changes: () => call(`changes?top=${MOST_CHANGES}`, readChanges),
+    watch({ domain, entries }) {
+      const query = new URLSearchParams({ domain, descriptor: JSON.stringify({ entries }), own: 'true' });
+      return call(`watches?${String(query)}`, readWatch);
+    },
     leaves: (id) => {
       const how = { method: 'PUT', timeoutMs: LEAVE_PATIENCE };
       return call(`departures/${encodeURIComponent(id)}`, () => undefined, how);

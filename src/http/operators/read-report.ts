@@ -3,6 +3,7 @@ import { MARKS_SENT } from '../../operators/history';
 import type { Change, History, HistoryMark, InstanceReport, LiveRates, PeerReport } from '../../operators/live-answers';
 import { RULES_OF_OTHERS } from '../../operators/recording';
 import { LISTED_OFFENDERS, LISTED_RULES, LONGEST_REPORTED, MOST_SETTINGS } from '../../operators/merge-reports';
+import { WATCHED_SECONDS, type WatchCounts } from '../../operators/watches';
 import { CONDITIONS } from '../../streams/server-report';
 import { messageOf } from '../../text/thrown';
 import { boundedText, ownText } from '../../text/table-key';
@@ -253,6 +254,14 @@ const CHANGES: Read<{ readonly changes: readonly Change[] }> = object({
     }),
   ),
 });
+
+const SECONDS = list('seconds', WATCHED_SECONDS, number);
+const WATCH: Read<WatchCounts> = object({ times: SECONDS, calls: SECONDS, denied: SECONDS });
+
+/** @throws Error that says where it is something else */
+export function readWatch(json: string): WatchCounts {
+  return readAnswer(json, WATCH).value;
+}
 
 /** @throws Error that says where it is something else */
 export function readHistory(json: string): History {

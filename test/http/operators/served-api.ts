@@ -5,6 +5,7 @@ import type { HttpTls } from '../../../src/http/tls-acceptor';
 import type { OffenderSummary } from '../../../src/limiter/offender';
 import { RecentConfigurations } from '../../../src/operators/configurations';
 import { LocalDecisions } from '../../../src/operators/decisions';
+import { Watches } from '../../../src/operators/watches';
 import { Operator, type OperatorOptions } from '../../../src/operators/operator';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
@@ -70,6 +71,7 @@ export class ServedApi implements AsyncDisposable {
         administration: service.counters,
         reservations: service.counters,
         apply: service.apply,
+        watches: new Watches(undefined, service.logTo),
         offenders: { summary: () => Promise.resolve(summaryOf(offenders)) },
       }),
       config$,

@@ -24,6 +24,7 @@ export class TestService {
   readonly limiter: Limiter;
   readonly apply: ApplyOperations;
   readonly release: Decisions['release'];
+  readonly logTo: Decisions['logTo'];
   readonly #decisions: Decisions;
   readonly #scheduler = new VirtualTimeScheduler();
 
@@ -62,6 +63,7 @@ export class TestService {
       this.#decisions.release(keys, released);
       this.#flush();
     };
+    this.logTo = this.#decisions.logTo;
     this.#decisions.windows$.subscribe();
   }
 
