@@ -2,7 +2,7 @@ import { LARGEST_LIMIT } from '../rules/rule-config';
 import type { LimitState } from './algorithms/algorithm';
 import { DecisionError } from './decision-error';
 import { decideAllOrNothing, decideAlone } from './group';
-import { LARGEST_COUNT, Operation, type Result, groupLength } from './operation';
+import { type CountedLimit, LARGEST_COUNT, Operation, type Result, groupLength } from './operation';
 import type { LimitWindow } from './windows';
 
 /**
@@ -41,9 +41,11 @@ export interface RestOfCall<Call> {
 
 /** Operations of several calls as one. */
 class Merged extends Operation {
+  declare limit: CountedLimit;
+  declare hits: number;
+
   constructor({ limit, key, hits, group, purpose, blockKey }: Operation) {
-    super(limit, key, hits);
-    this.group = group;
+    super(limit, key, hits, group);
     this.purpose = purpose;
     this.blockKey = blockKey;
     this.calls = limit.algorithm === undefined ? undefined : [hits];

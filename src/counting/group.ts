@@ -60,8 +60,8 @@ export function decideAlone(operation: Operation, state: LimitState): LimitState
 }
 
 /**
- * Decides the operations of a group with `all_or_nothing`, as {@link decideAlone} does one. Their `hits` become 0 when
- * they do not count.
+ * Decides the operations of a group with `all_or_nothing`, as {@link decideAlone} does one. When they do not count,
+ * they are left out.
  *
  * @param states before them; becomes those after them
  */
@@ -70,7 +70,7 @@ export function decideAllOrNothing(group: readonly Operation[], states: LimitSta
   const isCounted = outcomes.every(({ isAllowed }) => isAllowed);
   for (let index = 0; index < group.length; index += 1) {
     const operation = group[index]!;
-    if (!isCounted) operation.hits = 0;
+    operation.isLeftOut = !isCounted;
     states[index] = decidedAs(operation, outcomes[index]!);
   }
 }

@@ -102,11 +102,10 @@ export function isGrantOf({ limit, lease }: Operation, granted: unknown, stored:
 }
 
 /**
- * One operation on one counter: what is asked of the store, and what becomes of it. Between the two, a plan may lower
- * its `hits` to what may be added, and make it part of a group.
+ * One operation on one counter: what is asked of the store, and what becomes of it. Who makes operations plans them, as
+ * a subclass whose `hits` and `group` it may change until it hands them on; for everyone else, both are constant.
  */
 export class Operation implements Counted {
-  group: Group | undefined = undefined;
   purpose: Purpose | undefined = undefined;
   /**
    * With an algorithm, the hits of each call that was merged into the operation, in order of arrival. Undefined: there
@@ -133,17 +132,33 @@ export class Operation implements Counted {
   isKnownOver = false;
   /** A batch for the store has it, so that the store may count it. */
   isSent = false;
+  /** Another limit of its group keeps its hits from being added. */
+  isLeftOut = false;
 
   constructor(
-    public limit: CountedLimit,
+    readonly limit: CountedLimit,
     readonly key: string,
     /**
      * Positive: hits to add, up to {@link LARGEST_COUNT}. 0: read only; an absent key counts as 0 and is not created.
      * Negative: hits to subtract, where the count does not fall below 0 and the key's expiry is kept; an absent key
      * stays absent and counts as 0. A descriptor with `is_negative_hits` and 0 hits has −0: see `mostOf`.
      */
-    public hits: number,
+    readonly hits: number,
+    readonly group?: Group | undefined,
   ) {}
+
+  /**
+   * What its group has found out by reading: it is counted by itself, and adds these hits. Only before it is sent, and
+   * not as another operation, because what becomes of it is looked for here while parts of its call are sent.
+   */
+  leaveGroup(hits: number): void {
+    Object.assign(this, { hits, group: undefined });
+  }
+
+  /** The hits that are added, once that is decided: its own, or 0. */
+  get addedHits(): number {
+    return this.isLeftOut ? 0 : this.hits;
+  }
 
   /** The store has not counted it. Returns the error with which its call fails; undefined: a policy answers. */
   fail(error: DecisionError): DecisionError | undefined {

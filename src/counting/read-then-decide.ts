@@ -49,14 +49,14 @@ export class ReadTable implements CounterTable {
  */
 export function hitsOnRead(batch: readonly Operation[], stored: readonly (Stored | Error)[]): readonly number[] {
   const tried = batch.map(({ limit, key, hits, group, purpose }) => {
-    return Object.assign(new Operation(limit, key, hits), { group, purpose });
+    return Object.assign(new Operation(limit, key, hits, group), { purpose });
   });
   const table = new ReadTable(batch.map(({ key }, index) => [key, stored[index]!]));
   simulate(
     tried.filter(({ limit }) => limit.algorithm === undefined),
     table,
   );
-  return tried.map(({ hits }) => hits);
+  return tried.map(({ addedHits }) => addedHits);
 }
 
 /** Operations that add what {@link hitsOnRead} says, each by itself; those with an algorithm are kept as they are. */

@@ -23,7 +23,7 @@ export interface CounterTable {
 }
 
 /**
- * Applies the operations of one call, in order: each gets the hits that are added, its count after it, and its outcome.
+ * Applies the operations of one call, in order: each gets its count after it, its outcome, and whether it is left out.
  */
 export function simulate(operations: readonly Operation[], table: CounterTable): void {
   for (let index = 0; index < operations.length; index += 1) {
@@ -69,8 +69,8 @@ export function run(batch: readonly Operation[], table: CounterTable): readonly 
 function addGroup(members: readonly Operation[], table: CounterTable): void {
   const hits = hitsOfGroup(members, (operation) => table.countOf(operation));
   members.forEach((operation, at) => {
-    operation.hits = hits[at]!;
-    operation.countAfter = table.add(operation, operation.hits);
+    operation.isLeftOut = hits[at] !== operation.hits;
+    operation.countAfter = table.add(operation, hits[at]!);
   });
 }
 

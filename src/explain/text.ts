@@ -130,7 +130,7 @@ export function reasonOf(
   if (reason !== undefined) return reason;
   if (limited === undefined || counter === null || status === null) return 'the count cannot be read';
   const isDenied = limited.outcome?.isAllowed === false;
-  const isCounted = limited.hits !== 0 || limited.callHits === 0 || isDenied;
+  const isCounted = limited.addedHits !== 0 || limited.callHits === 0 || isDenied;
   const counts = isCounted ? reasonOfCount(counter, status.code, isDenied) : reasonOfRead(counter, limited);
   const { failure } = limited;
   const ofLimit = failure === undefined ? counts : reasonOfPolicy(counter, failure, counts);

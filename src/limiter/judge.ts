@@ -68,8 +68,8 @@ export function closedUntil(limit: Limit, outcome: Outcome | undefined, nowSecon
 }
 
 /** As {@link judge}, for a limit with an algorithm: of a call that is denied, all hits are over the limit. */
-export function judgeOutcome({ limit, hits, callHits, statistics }: LimitedDescriptor, outcome: Outcome): boolean {
-  // Another limit may have kept the hits from being counted: then they are 0.
+export function judgeOutcome(limited: LimitedDescriptor, outcome: Outcome): boolean {
+  const { limit, addedHits: hits, callHits, statistics } = limited;
   if (outcome.isAllowed) countWithin(limit, hits, outcome.used - hits, outcome.used, statistics);
   else {
     statistics.overLimit += callHits;

@@ -1,7 +1,7 @@
 import type { Counter } from '../statistics/counter';
 import { ownText, tableKey, textBytes } from '../text/table-key';
 import { windowEnd } from '../counting/windows';
-import { type Counted, LARGEST_COUNT, Operation, type Result } from '../counting/operation';
+import { type Counted, type CountedLimit, LARGEST_COUNT, Operation, type Result } from '../counting/operation';
 import { simulate } from '../counting/simulate';
 import { DecisionError } from '../counting/decision-error';
 import { ExpiringCounts, KEY_OVERHEAD_BYTES, TimedCounts } from '../counting/counts';
@@ -34,6 +34,8 @@ export interface LocalCountsOptions {
 
 /** Hits of a key that were not sent to the store, as one operation. */
 class UnsentHits extends Operation {
+  declare limit: CountedLimit;
+  declare hits: number;
   /** When the last window ends in which they were counted, in Unix seconds; the limit is that of this window. */
   end: number;
 
@@ -107,7 +109,7 @@ export class LocalCounts {
    */
   keepUnsent(operations: readonly Operation[], nowSeconds: number): void {
     for (const operation of operations) {
-      if (!this.#options.reconciles || operation.hits === 0 || !isUnsent(operation)) continue;
+      if (!this.#options.reconciles || operation.addedHits === 0 || !isUnsent(operation)) continue;
       this.#keep(operation, windowEnd(operation.limit, nowSeconds));
     }
   }

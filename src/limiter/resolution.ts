@@ -4,13 +4,15 @@ import { plainStatisticsKey } from '../rules/statistics-key';
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import { MOST_REPORTED, type Purpose } from '../counting/algorithms/algorithm';
 import type { Limit } from '../counting/limit';
-import { Operation } from '../counting/operation';
+import { type Group, Operation } from '../counting/operation';
 import { blockKeyOf } from './cache-key';
 import type { DescriptorStatus } from './verdict';
 
 /** A descriptor with the limit that applies to it, during a decision. It is also its operation on the counter. */
 export class LimitedDescriptor extends Operation {
   declare readonly limit: Limit;
+  declare hits: number;
+  declare group: Group | undefined;
 
   constructor(
     limit: Limit,

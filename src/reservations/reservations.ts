@@ -363,7 +363,7 @@ function judge(
     limited.outcome = isReserved || !outcome.isAllowed ? outcome : algorithm.decide(state, 0);
     limited.countAfter = limited.outcome.used;
   }
-  if (!isReserved) limited.hits = 0;
+  if (!isReserved) limited.isLeftOut = true;
 }
 
 /** What has neither counters nor a record does not need the store. */

@@ -84,9 +84,8 @@ class SpreadCall {
       const stored = reads.filter(({ failure }) => failure === undefined).map(({ countAfter }) => countAfter);
       const hits = hitsOnRead(known, stored);
       known.forEach((operation, index) => {
-        operation.hits = hits[index] as number;
         // The limits of a rule with `all_or_nothing` are in one lane.
-        if (stopsWhenOver(operation)) operation.group = undefined;
+        if (stopsWhenOver(operation)) operation.leaveGroup(hits[index] as number);
       });
       this.count(known, () => this.#call.settle());
     });

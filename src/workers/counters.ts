@@ -317,9 +317,8 @@ function operationsIn(message: BatchMessage): readonly Operation[] {
   let group: Group | undefined;
   for (const item of message) {
     if (typeof item === 'string') {
-      const operation = new Operation(limit, item, hits);
+      const operation = new Operation(limit, item, hits, group);
       operation.calls = last?.calls;
-      operation.group = group;
       operation.lease = last?.lease && { ...last.lease, sentAt: 0, granted: 0 };
       operation.onlyInWindow = last?.onlyInWindow;
       operation.purpose = last?.purpose;

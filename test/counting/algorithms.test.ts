@@ -132,7 +132,7 @@ it('limits with all_or_nothing decide a call as one model for each, all of which
           }
           const decided = simulated.decide(hits);
           expect(decided.map(({ outcome }) => shown(outcome!))).toEqual(expected);
-          expect(decided.map((each) => [each.hits, each.countAfter])).toEqual(
+          expect(decided.map((each) => [each.addedHits, each.countAfter])).toEqual(
             expected.map(({ used }) => [isDenied ? 0 : hits, used]),
           );
         }

@@ -119,7 +119,7 @@ describe('operations with algorithms', () => {
     expect(outcomes).toEqual([true, true, false, true, false].map((isAllowed) => [isAllowed, true]));
     expect(all.map(({ outcome }) => outcome)).toEqual([1, 2, 2, 3, 3].map((count) => [count, count]));
     // A call that does not count has none.
-    expect(all.map(({ operations: [each] }) => each!.hits)).toEqual([1, 1, 0, 1, 0]);
+    expect(all.map(({ operations: [each] }) => each!.addedHits)).toEqual([1, 1, 0, 1, 0]);
   });
 
   it('are steps of their own where one key or limit is another, or there is another group or none', () => {

@@ -5,7 +5,7 @@ import { algorithmOf } from '../../src/counting/limit';
 import type { Operation } from '../../src/counting/operation';
 import { run, simulate } from '../../src/counting/simulate';
 import { ALGORITHMS, type BlockConfig } from '../../src/rules/rule-config';
-import { allOrNothingGroup, operation } from '../support/data/operations';
+import { allOrNothingGroup, grouped, operation } from '../support/data/operations';
 import fc from '../support/data/properties';
 import { modelOf } from './algorithm-models';
 
@@ -51,9 +51,9 @@ function table(): TimedCounts {
   return new TimedCounts(new ExpiringCounts({ maxKeys: 100 }));
 }
 
-function blocking(limit: AlgorithmLimit, hits: number, name = 'k'): Operation {
-  const made = operation(name, hits, { limit: limit.requestsPerUnit, lengthSeconds: limit.lengthSeconds });
-  made.limit = { ...made.limit, algorithm: algorithmOf(limit) };
+function blocking(limit: AlgorithmLimit, hits: number, name = 'k', algorithm = algorithmOf(limit)): Operation {
+  const { requestsPerUnit, lengthSeconds } = limit;
+  const made = operation(name, hits, { limit: requestsPerUnit, lengthSeconds, algorithm });
   made.blockKey = `${name}_blocked`;
   return made;
 }
@@ -94,11 +94,7 @@ describe.each(ALGORITHMS)('a limit that blocks, of the algorithm %s,', (name) =>
           });
           expect(single).toEqual(expected);
           const algorithm = algorithmOf({ ...limit, blockFor });
-          const merged = expected.map(() => {
-            const call = blocking({ ...limit, blockFor }, hits);
-            call.limit = { ...call.limit, algorithm };
-            return call;
-          });
+          const merged = expected.map(() => blocking({ ...limit, blockFor }, hits, 'k', algorithm));
           const settled = merged.map((call) => ({
             ...{ operations: [call], isCancelled: false },
             ...{ settle: () => undefined, fail: () => undefined },
@@ -167,8 +163,7 @@ describe('a block', () => {
         blocking({ ...TWO, blockFor: TEN }, 1, 'a'),
         blocking({ ...TWO, requestsPerUnit: 3, blockFor: TEN }, 1, 'b'),
       ];
-      for (const each of pair) each.group = group;
-      simulate(pair, counters);
+      simulate(grouped(group, ...pair), counters);
       return pair.map(({ outcome }) => (outcome!.isAllowed ? outcome!.used : -1));
     }
     expect([call(), call(), call(), call()]).toEqual([

@@ -59,10 +59,10 @@ describe('a simulated group that stops when one of its limits is over', () => {
     }
   });
 
-  it('has as hits what was added', () => {
+  it('has as added hits what was added', () => {
     const call = callOf('[a+1 b+3 c-1]', 2);
     simulate(call, emptyTable());
-    expect(call.map(({ hits }) => hits)).toEqual([0, 3, -1]);
+    expect(call.map(({ addedHits }) => addedHits)).toEqual([0, 3, -1]);
   });
 });
 

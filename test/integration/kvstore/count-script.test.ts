@@ -4,7 +4,7 @@ import { type Group, LARGEST_COUNT, type Operation, type Result } from '../../..
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
 import type { Counters } from '../../../src/streams/ports/counters';
 import { applyTo } from '../../support/clients/lane-client';
-import { allOrNothingGroup, operation, stopWhenOver } from '../../support/data/operations';
+import { allOrNothingGroup, grouped, operation, stopWhenOver } from '../../support/data/operations';
 import fc from '../../support/data/properties';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { connected, instance } from './options';
@@ -48,11 +48,6 @@ function decided(key: string, limit: Limit, ...calls: readonly number[]): Operat
   const made = operation(key, hits, { limit: requestsPerUnit, lengthSeconds, algorithm, calls: [...calls] });
   made.blockKey = blockFor && `${key}_blocked`;
   return made;
-}
-
-function grouped(group: Group, ...operations: readonly Operation[]): readonly Operation[] {
-  for (const each of operations) each.group = group;
-  return operations;
 }
 
 /** The same operations for another store. */

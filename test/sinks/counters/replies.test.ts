@@ -10,9 +10,8 @@ const [MOST, HITS] = [Number.MAX_SAFE_INTEGER, 2 ** 32];
 
 function limited(name: 'fixed_window' | 'sliding_window' | 'token_bucket', requestsPerUnit = 10): Operation {
   const algorithm = algorithmOf({ name, requestsPerUnit, lengthSeconds: 60, burst: undefined });
-  const each = operation('k', 1, { limit: requestsPerUnit, algorithm });
-  if (name === 'fixed_window') each.group = allOrNothingGroup();
-  return each;
+  const group = name === 'fixed_window' ? allOrNothingGroup() : undefined;
+  return operation('k', 1, { limit: requestsPerUnit, algorithm, group });
 }
 
 /** The reply to a script call with one operation, as it is read. */

@@ -12,10 +12,14 @@ export interface OperationParts extends Partial<Omit<CountedLimit, 'requestsPerU
 /** An operation on a counter of a minute, if not told otherwise. */
 export function operation(key: string, hits: number, parts: OperationParts = {}): Operation {
   const { limit = 0, group, calls, lengthSeconds = 60, ...more } = parts;
-  const made = new Operation({ requestsPerUnit: limit, lengthSeconds, ...more }, key, hits);
-  made.group = group;
+  const made = new Operation({ requestsPerUnit: limit, lengthSeconds, ...more }, key, hits, group);
   made.calls = calls;
   return made;
+}
+
+/** Operations that are applied as one step, which were made one by one. */
+export function grouped(group: Group, ...operations: readonly Operation[]): readonly Operation[] {
+  return operations.map((each) => Object.assign(each, { group }));
 }
 
 /** A window of so many seconds; numbers that are no length are the Unix time at which one of the calendar ends. */
