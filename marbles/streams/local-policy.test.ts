@@ -201,10 +201,10 @@ describe('hits that the policy local has counted', () => {
 
   it('are added once to the store when it answers, if they were not sent to it', () => {
     for (const state of ['away', 'busy'] as const) {
-      const { sent, counts, limiter } = added(state, ['k=x', hitting('k=x', 4), 'k=y']);
+      const { sent, counts, local } = added(state, ['k=x', hitting('k=x', 4), 'k=y']);
       expect(sent.slice(2)).toEqual(['other+1', 'x+5 y+1']);
       expect(counts).toEqual({ x: 10, y: 1, other: 1 });
-      expect(limiter.local?.unsentHits).toBe(0);
+      expect(local.unsentHits).toBe(0);
     }
   });
 
@@ -328,32 +328,32 @@ describe('hits that the policy local has counted', () => {
 
   it('are kept when the store fails again before it gets them, and dropped when it may have counted them then', () => {
     const server = new Server({}, 2);
-    const { moved, limiter } = play(server, {}, ({ call, limiter: { local } }) => ({
+    const { moved, local } = play(server, {}, ({ call, local: counted }) => ({
       0: () => (server.state = 'away'),
       1: () => call(['k=x']),
       5: () => (server.state = 'up'),
       6: () => call(['k=y']),
       8: () => (server.state = 'away'),
-      10: () => expect(local?.unsentHits).toBe(1),
+      10: () => expect(counted.unsentHits).toBe(1),
       11: () => (server.state = 'up'),
       12: () => call(['k=y']),
       14: () => (server.state = 'cut'),
     }));
-    expect([server.counts, limiter.local?.unsentHits]).toEqual([{ x: 1, y: 2 }, 0]);
+    expect([server.counts, local.unsentHits]).toEqual([{ x: 1, y: 2 }, 0]);
     expect(moved()['store.dropped_hits']).toBe(1);
   });
 
   it('take a bounded amount of memory', () => {
     const server = new Server();
     const long = 'x'.repeat(4000);
-    const { moved, limiter } = play(server, {}, ({ call }) => ({
+    const { moved, local } = play(server, {}, ({ call }) => ({
       0: () => (server.state = 'away'),
       1: () =>
         Array.from({ length: 50 }, (_, group) =>
           call(Array.from({ length: 50 }, (_each, index) => `k=${group}-${index}${long}`)),
         ),
     }));
-    const kept = limiter.local?.unsentHits ?? 0;
+    const kept = local.unsentHits;
     expect(kept).toBeGreaterThan(1900);
     expect(kept).toBeLessThan(2100);
     expect(moved()['store.dropped_hits']).toBe(2500 - kept);

@@ -66,7 +66,15 @@ export function decisionPath(
   });
   const limiter = new Limiter({ ...DEFAULT_OPTIONS, local, ...more }, statistics);
   const { decide, windows$ } = decisions({
-    ...{ limiter, counters, statistics, scheduler, timeouts: { ofCalls: timeout, byPolicy } },
+    ...{
+      limiter,
+      local,
+      leases: more.leaseTable,
+      counters,
+      statistics,
+      scheduler,
+      timeouts: { ofCalls: timeout, byPolicy },
+    },
     ruleset: () => ruleset,
     onInternalError: (error) => {
       throw error;
@@ -92,5 +100,5 @@ export function decisionPath(
     const moving = [...statistics.entries()].filter(([name, value]) => value > 0 && !name.includes('pipeline'));
     return Object.fromEntries(moving.map(([name, value]) => [name.replace(/.*?rate_limit\.|ratelimit\./, ''), value]));
   }
-  return { call, limiter, outcomes, headers, moved };
+  return { call, limiter, local, outcomes, headers, moved };
 }

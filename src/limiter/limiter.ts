@@ -10,8 +10,6 @@ import { BoundLimits, BoundRule } from './bound-rule';
 import { cacheKeyBody, countedEntries, taggedKey } from './cache-key';
 import { Decision, type DecisionContext } from './decision';
 import type { LimiterOptions } from './options';
-import type { Leases } from '../counting/leases';
-import type { LocalCounts } from './local-counts';
 import { type Matches, isAnyDecided, isReplaced, matchRequest } from './match-request';
 import { OverLimitCache, TrialCache } from './over-limit-cache';
 import {
@@ -108,24 +106,14 @@ export class Limiter {
       onForgotten: undefined,
     };
     const limiter = new Limiter(options, new Statistics(0), new TrialCache(this.#context.overLimitCache));
-    return new Trial(limiter.begin(request, ruleset, now), options, this.local);
-  }
-
-  /** Counts for the policy `local`. */
-  get local(): LocalCounts | undefined {
-    return this.#options.local;
-  }
-
-  /** Leased hits; undefined: none are. */
-  get leases(): Leases | undefined {
-    return this.#options.leaseTable;
+    return new Trial(limiter.begin(request, ruleset, now), options, this.#options.local);
   }
 
   /** Removes a counter that an operator has changed from the local cache and from the counts for the policy `local`. */
   forget(cacheKey: string): void {
     this.#context.overLimitCache.remove(cacheKey);
-    this.local?.forget(cacheKey);
-    this.leases?.giveBack([cacheKey]);
+    this.#options.local?.forget(cacheKey);
+    this.#options.leaseTable?.giveBack([cacheKey]);
   }
 
   /** Removes counters that other processes have reduced from the local cache. */

@@ -42,6 +42,8 @@ export interface DecisionInputs {
 /** What decides in a process, and what records its decisions. */
 export interface DecisionPath extends Service {
   readonly limiter: Limiter;
+  /** Counts for the policy `local`; undefined when the store is in this process. */
+  readonly local: LocalCounts | undefined;
   readonly store: CounterStore;
   /** Undefined when the callers over their limits are not counted. */
   readonly offenders: Offenders | undefined;
@@ -71,7 +73,8 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
   const conditions = new PassingConditions();
   const offenders = offendersOf(app);
   const tracing = await startTracing(app, log);
-  const limiter = limiterOf(app, store, { offenders, onForgotten });
+  const [local, leases] = [localCounts(app, store), leasesOf(app, store)];
+  const limiter = limiterOf(app, { offenders, local, leaseTable: leases, onForgotten });
   const streams = service(
     {
       rules$,
@@ -80,7 +83,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
       termination$,
     },
     {
-      ...{ limiter, counters, statistics },
+      ...{ limiter, local, leases, counters, statistics },
       scheduler: turnScheduler,
       timeouts: decisionTimeouts(app),
       tracer: tracing.tracer,
@@ -101,7 +104,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
   };
   const decisions = new LocalDecisions({
     timeout: decisionTimeout(app),
-    ...{ config$: streams.config$, apply: streams.apply, limiter, offenders: offenderSource },
+    ...{ config$: streams.config$, apply: streams.apply, limiter, leases, offenders: offenderSource },
     ...{ administration: store.counters, reservations: store.reservations, release: releaseBy(streams.release) },
     ...{ onForgotten, watches },
   });
@@ -109,14 +112,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
   const expired$ = freedByStore(store).pipe(tap((cacheKey) => onFree(cacheKey, true)));
   return {
     ...{ ...streams, flow$: merge(streams.flow$, freed$, expired$, conditions.logTo(log, asyncScheduler)) },
-    limiter,
-    store,
-    offenders,
-    offenderSource,
-    decisions,
-    tracing,
-    decisionLog,
-    reservations,
+    ...{ limiter, local, store, offenders, offenderSource, decisions, tracing, decisionLog, reservations },
   };
 }
 
@@ -130,17 +126,12 @@ const REPORTS_LOST: ConditionEvent = {
 };
 
 function limiterOf(
-  app: App,
-  store: CounterStore,
-  { offenders, onForgotten }: Pick<LimiterOptions, 'offenders' | 'onForgotten'>,
+  { settings, statistics, log }: App,
+  parts: Pick<LimiterOptions, 'offenders' | 'local' | 'leaseTable' | 'onForgotten'>,
 ): Limiter {
-  const { settings, statistics, log } = app;
   const unmatched = settings.unmatchedWarnings ? unmatchedWarnings(log, showsValues(settings, log)) : undefined;
-  const local = localCounts(app, store);
-  const leaseTable = leasesOf(app, store);
-  const leases = leaseTable && settings.leases;
-  const asked = askedWarnings(log);
-  const options = { ...limiterOptions(settings), offenders, unmatched, asked, local, leases, leaseTable, onForgotten };
+  const leases = parts.leaseTable && settings.leases;
+  const options = { ...limiterOptions(settings), ...parts, unmatched, asked: askedWarnings(log), leases };
   return new Limiter(options, statistics);
 }
 
@@ -271,7 +262,7 @@ export function endOfDecisions(
   path: DecisionPath,
   drainGrpc: (within: number) => Promise<unknown>,
 ): readonly DrainStep[] {
-  const { store, reservations, limiter } = path;
+  const { store, reservations, local } = path;
   function drainCalls(within: number): Promise<unknown> {
     // Calls in flight do not wait for the store longer than a drain takes.
     store.servers.drain(within);
@@ -281,7 +272,7 @@ export function endOfDecisions(
     path.complete();
     return path.windows$.pipe(
       finalize(() => {
-        const hits = limiter.local?.unsentHits ?? 0;
+        const hits = local?.unsentHits ?? 0;
         if (hits > 0) log.warn('hits could not be added to the counter store, which does not answer', { hits });
       }),
     );

@@ -1,5 +1,6 @@
 import type { Outcome } from '../counting/algorithms/algorithm';
 import { type Counted, LARGEST_COUNT, type Operation, readOf } from '../counting/operation';
+import type { Leases } from '../counting/leases';
 import { referenceTo } from '../explain/match-trace';
 import { RequestExplanation, blockIn, counterLimitOf } from '../explain/request-explanation';
 import type { LimitedDescriptor } from '../limiter/resolution';
@@ -16,7 +17,9 @@ import type { CounterChange, CounterQuery, CounterReservations, CounterState, No
 import type { OpenReservations, ReservationStore } from '../streams/ports/reservations';
 
 export interface CountersOptions {
-  readonly limiter: Pick<Limiter, 'trial' | 'forget' | 'isInLocalCache' | 'leases'>;
+  readonly limiter: Pick<Limiter, 'trial' | 'forget' | 'isInLocalCache'>;
+  /** The hits that this process holds; undefined: it leases none. */
+  readonly leases?: Leases | undefined;
   readonly administration: CounterAdministration;
   /** Or why there is none. */
   readonly reservations: ReservationStore | string;
@@ -179,7 +182,7 @@ export class OperatedCounters {
       windows,
       count: countIn(stored, algorithm),
       overdrawn: limit.overdrawnBy('state' in stored ? stored.used : stored.count),
-      leased: limit.lease ? (this.#options.limiter.leases?.heldOf(key) ?? 0) : null,
+      leased: limit.lease ? (this.#options.leases?.heldOf(key) ?? 0) : null,
       timeToLive: 'state' in stored ? null : stored.timeToLive,
       windowStart: isoTime(start),
       windowEnd: isoTime(end),

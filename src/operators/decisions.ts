@@ -106,7 +106,7 @@ const SLICE_MS = 5;
 export async function explainRequest(
   request: RateLimitRequest,
   ruleset: Ruleset | undefined,
-  { limiter, apply, reservations, timeout = TIMEOUT_MS, now = Date.now() }: ExplainOptions,
+  { limiter, leases, apply, reservations, timeout = TIMEOUT_MS, now = Date.now() }: ExplainOptions,
   limit?: number,
 ): Promise<Explanation> {
   const trial = limiter.trial(request, ruleset, now, limit);
@@ -115,7 +115,7 @@ export async function explainRequest(
   const open = new Map<string, number>();
   // A store that has not read the counts is not waited for again.
   if (isComplete(stored)) await inTime(most, readOpen(trial, reservations, open));
-  const explanation = new RequestExplanation(trial, ruleset!, { stored, open, leases: limiter.leases });
+  const explanation = new RequestExplanation(trial, ruleset!, { stored, open, leases });
   const descriptors: ExplainedDescriptor[] = [];
   let sliceStart = performance.now();
   for (const index of request.descriptors.keys()) {
@@ -129,7 +129,7 @@ export async function explainRequest(
 }
 
 /** What an explanation is made with. */
-interface ExplainOptions extends Pick<CountersOptions, 'limiter' | 'apply' | 'reservations'> {
+interface ExplainOptions extends Pick<CountersOptions, 'limiter' | 'leases' | 'apply' | 'reservations'> {
   /** STORE_DECISION_TIMEOUT with its default; undefined: the store has an end of its own. */
   readonly timeout?: number | undefined;
   /** The time of the request, in Unix milliseconds; by default, the present. */

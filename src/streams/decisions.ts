@@ -3,7 +3,9 @@ import { type Batch, failCall } from '../counting/batch';
 import { type Operation, areAnsweredByPolicies } from '../counting/operation';
 import type { Decision } from '../limiter/decision';
 import { DecisionError } from '../counting/decision-error';
+import type { Leases } from '../counting/leases';
 import type { Limiter } from '../limiter/limiter';
+import type { LocalCounts } from '../limiter/local-counts';
 import type { AnsweringPolicy } from '../rules/rule-config';
 import type { Ruleset } from '../rules/ruleset';
 import type { Counter } from '../statistics/counter';
@@ -18,6 +20,10 @@ import type { WindowTracer } from './ports/tracer';
 
 export interface DecisionsOptions extends OutcomeCallbacks {
   readonly limiter: Limiter;
+  /** What the limiter counts with for the policy `local`. */
+  readonly local?: LocalCounts | undefined;
+  /** What the limiter looks into for hits that are held; undefined: every call is counted by the store. */
+  readonly leases?: Leases | undefined;
   /** The active rules, undefined before the first were loaded; read once per request. */
   readonly ruleset: () => Ruleset | undefined;
   readonly counters: Counters;
@@ -59,15 +65,14 @@ export interface Decisions {
  * more than the decision. RxJS carries windows.
  */
 export function decisions(options: DecisionsOptions): Decisions {
-  const { limiter, ruleset, counters, scheduler, statistics, timeouts = {}, tracer } = options;
-  const { leases } = limiter;
+  const { limiter, local, leases, ruleset, counters, scheduler, statistics, timeouts = {}, tracer } = options;
   const outcomes = new Outcomes(outcomeCounters(statistics), options);
   const expiries = new Expiries(scheduler);
   const lanes = new Lanes({
-    ...{ scheduler, timeouts, expiries, tracer, local: limiter.local, leases },
+    ...{ scheduler, timeouts, expiries, tracer, local, leases },
     onBatch: countBatches(statistics),
     errorOf: (thrown) => outcomes.errorOf(thrown),
-    onRetired: (lane) => limiter.local?.removeServer(lane),
+    onRetired: (lane) => local?.removeServer(lane),
   });
   leases?.connect({ send: sendAlone, later: (work, milliseconds) => scheduler.schedule(work, milliseconds) });
   // Trips to the store are traced by window.

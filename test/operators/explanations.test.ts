@@ -153,7 +153,7 @@ function serviceThatFails() {
   const limiter = new Limiter({ ...DEFAULT_OPTIONS, local, responseHeaders }, statistics);
   const timeout = 50;
   const { decide, apply, windows$ } = decisionsOf({
-    ...{ limiter, counters: store, statistics, scheduler: asyncScheduler, ruleset: () => ruleset },
+    ...{ limiter, local, counters: store, statistics, scheduler: asyncScheduler, ruleset: () => ruleset },
     timeouts: { ofCalls: timeout, byPolicy: timeout },
     onInternalError: (error) => {
       throw error;

@@ -16,7 +16,7 @@ export function operated(...rules: readonly RuleSketch[]) {
 export function operatedWith(options: Partial<LimiterOptions>, domain: DomainConfig) {
   const ruleset = buildRuleset([domain]);
   const service = new TestService(ruleset, options);
-  const { limiter, counters: administration, apply } = service;
+  const { limiter, leases, counters: administration, apply } = service;
   const offenders = { summary: () => Promise.resolve(NO_OFFENDERS) };
   const config$ = always(configOf(ruleset));
   function release(keys: readonly string[]): Promise<void> {
@@ -25,6 +25,6 @@ export function operatedWith(options: Partial<LimiterOptions>, domain: DomainCon
   const stores = { administration, reservations: administration, watches: new Watches(undefined, service.logTo) };
   return {
     service,
-    decisions: new LocalDecisions({ config$, limiter, ...stores, apply, release, offenders }),
+    decisions: new LocalDecisions({ config$, limiter, leases, ...stores, apply, release, offenders }),
   };
 }

@@ -54,9 +54,11 @@ export class Instance {
       LEASE_COUNTERS.map((name) => [name, statistics.counter(name)]),
     ) as unknown as Tallies;
     this.leases = new Leases({ isAuto: false, now, wallClock: () => this.now, ...tallies });
-    const leased = isLeasing ? ({ leases: 'rules', leaseTable: this.leases } as const) : {};
+    const leases = isLeasing ? this.leases : undefined;
+    const leased = { leases: leases && 'rules', leaseTable: leases } as const;
     this.#decisions = decisions({
       limiter: new Limiter({ ...DEFAULT_OPTIONS, ...leased, local }, statistics),
+      ...{ local, leases },
       ruleset: () => ruleset,
       counters,
       statistics,

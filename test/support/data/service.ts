@@ -22,6 +22,7 @@ export class TestService {
   readonly statistics = new Statistics(10_000);
   readonly counters: MemoryCounters;
   readonly limiter: Limiter;
+  readonly leases: Leases | undefined;
   readonly apply: ApplyOperations;
   readonly release: Decisions['release'];
   readonly logTo: Decisions['logTo'];
@@ -43,10 +44,11 @@ export class TestService {
     this.now = startsAt;
     this.counters = new MemoryCounters({ maxKeys: 100_000, windowSpan, now: () => this.now });
     this.#scheduler.now = () => this.now;
-    const leaseTable = options.leases && this.#leases(options.leases === 'auto');
-    this.limiter = new Limiter({ ...DEFAULT_OPTIONS, leaseTable, ...options }, this.statistics);
+    this.leases = options.leases && this.#leases(options.leases === 'auto');
+    this.limiter = new Limiter({ ...DEFAULT_OPTIONS, leaseTable: this.leases, ...options }, this.statistics);
     this.#decisions = decisions({
       limiter: this.limiter,
+      leases: this.leases,
       ruleset: () => this.ruleset,
       counters: this.counters,
       statistics: this.statistics,
