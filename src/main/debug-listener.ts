@@ -150,7 +150,8 @@ function isLoopback(address: string): boolean {
 function warnOfExposure({ settings: { debugHost }, nameOf, log }: App): void {
   const name = nameOf('debugHost');
   log.warn(
-    `the debug listener can be reached from other machines (${name}=${debugHost}): it serves rules, statistics, profiles, and ` +
-      `heap snapshots with the passwords of the settings; protect its port, or set ${name}=127.0.0.1`,
+    `the debug listener can be reached from other machines (${name}=${debugHost}): it serves rules, ` +
+      `statistics, profiles, and heap snapshots with the passwords of the settings; ` +
+      `protect its port, or set ${name}=127.0.0.1`,
   );
 }

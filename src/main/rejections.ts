@@ -49,7 +49,8 @@ const GRPC_LINES: Partial<Record<GrpcRejection['kind'], Lines & { readonly bound
   },
   hand_over: {
     begins:
-      'gRPC connections are refused: more arrive than the workers can be given, and GRPC_MAX_CONNECTIONS wait or are open',
+      'gRPC connections are refused: more arrive than the workers can be given, and ' +
+      'GRPC_MAX_CONNECTIONS wait or are open',
     ends: ACCEPTED,
     bound: 'hand-over',
   },

@@ -31,8 +31,9 @@ export async function managerNotifier({ manager }: LoadedSettings): Promise<Mana
     if (watchdog === undefined) return programNotifier(socket);
     const [reason] = messageOf(error).split('\n');
     throw new Error(
-      'WATCHDOG_USEC is set, but the watchdog cannot be notified: that needs the package node-unix-socket and a socket with a ' +
-        `path (${reason}); install it with npm install --include=optional, or remove WatchdogSec= from the unit`,
+      'WATCHDOG_USEC is set, but the watchdog cannot be notified: that needs the package ' +
+        `node-unix-socket and a socket with a path (${reason}); install it with ` +
+        'npm install --include=optional, or remove WatchdogSec= from the unit',
       { cause: error },
     );
   }

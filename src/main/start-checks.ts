@@ -120,8 +120,9 @@ function connectionProblems(
   return [
     {
       problem:
-        `${nameOf(instance.poolSize)} is ${size}${each}, more connections than the ${files} file descriptors of this process ` +
-        `allow; set it to at most ${Math.max(1, most)}, or raise the limit (ulimit -n, LimitNOFILE).`,
+        `${nameOf(instance.poolSize)} is ${size}${each}, more connections than the ${files} file ` +
+        `descriptors of this process allow; set it to at most ${Math.max(1, most)}, ` +
+        'or raise the limit (ulimit -n, LimitNOFILE).',
     },
   ];
 }

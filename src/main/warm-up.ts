@@ -34,11 +34,14 @@ const ENVIRONMENT = {
   GRPC_PORT: '0',
   LIMIT_RESPONSE_HEADERS_ENABLED: 'true',
 };
+const BY_ALGORITHM = ALGORITHMS.map((name) => {
+  return `  - { key: k, value: ${name}, rate_limit: { unit: minute, requests_per_unit: 100, algorithm: ${name} } }`;
+});
 const RULES = `
 domain: d
 descriptors:
   - { key: k, rate_limit: { unit: second, requests_per_unit: 100 } }
-${ALGORITHMS.map((name) => `  - { key: k, value: ${name}, rate_limit: { unit: minute, requests_per_unit: 100, algorithm: ${name} } }`).join('\n')}
+${BY_ALGORITHM.join('\n')}
   - { key: n, descriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 3 } }] }
 `;
 /** The descriptors of the calls, in turn: of each kind of rule, and one that is soon over its limit. */

@@ -300,7 +300,8 @@ export class StoredReservations implements Reservations {
     if (hits.some((own, index) => own > 0 && ((limited >> index) & 1) === 1)) {
       throw new ReservationError(
         'reservation_conflict',
-        'the reservation holds 0 hits, so that none can be settled: reserve at least 1, or count them with another call',
+        'the reservation holds 0 hits, so that none can be settled: reserve at least 1, or count ' +
+          'them with another call',
       );
     }
     const { outcome } = await this.#store.changeReservation({

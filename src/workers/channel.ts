@@ -167,7 +167,7 @@ export class Channel {
   serve(method: string, answer: (parameters: never) => ObservableInput<unknown>): void {
     this.#methods.set(method, (parameters, number) => {
       this.#send([number, '', 'piece']);
-      // oxlint-disable-next-line house-style/kept-subscriptions -- the work ends by itself, also when it is no longer waited for
+      // oxlint-disable-next-line house-style/kept-subscriptions -- the work ends by itself, waited for or not
       defer(() => answer(parameters))
         .pipe(last(null, null))
         .subscribe({

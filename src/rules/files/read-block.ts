@@ -49,7 +49,8 @@ export function readBlock(limit: Fields<'rate_limit'>, counted: Counted, window:
     const what = algorithm === 'token_bucket' ? 'the time in which the bucket fills' : 'the window';
     return invalid(
       `a block of ${durationText(first)} is shorter than ${what}, ${durationText(least)}`,
-      `Write ${durationText(least)}, or longer: after a shorter block, callers would pass more often than the limit allows.`,
+      `Write ${durationText(least)}, or longer: after a shorter block, callers would pass more often ` +
+        'than the limit allows.',
       'block-too-short',
     );
   }

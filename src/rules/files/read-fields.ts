@@ -302,7 +302,8 @@ export class Fields<S extends Section> {
   #checkCount(name: string, { code = 'wrong-type', least = 0, most = MAX_UINT32 }: FieldType, value: YamlScalar): void {
     const reason = whyNoCount(value, least, most);
     if (reason !== undefined) {
-      const message = `error loading config file: ${name} must be a whole number from ${least} to ${most}, but ${reason}`;
+      const message =
+        `error loading config file: ${name} must be a whole number from ${least} to ${most}, but ` + reason;
       this.#reject(name, value, { code, message, advice: countAdvice(least, most) });
     } else if (isOctalByZero(value)) {
       const number = numberOf(value);
@@ -397,7 +398,9 @@ export function mergeSources(context: ReadContext, { key, value }: YamlEntry): r
   const wrong = sources.find((source) => source.kind !== 'map') ?? value;
   context.report(key, {
     code: 'invalid-merge',
-    message: `error loading config file: map merge requires map or sequence of maps as the value, but found ${describeNode(wrong)}`,
+    message:
+      'error loading config file: map merge requires map or sequence of maps as the value, but found ' +
+      describeNode(wrong),
   });
   return maps;
 }

@@ -65,7 +65,8 @@ export function readLimits(fields: Fields<'descriptor'>): ReadLimits {
     context.report(different.range, {
       code: 'mixed-postpaid',
       message:
-        '`postpaid` is not the same in all limits of the rule, so that hits would be reported for some and not for others',
+        '`postpaid` is not the same in all limits of the rule, so that hits would be reported for ' +
+        'some and not for others',
     });
   const names = new Set(limits.map(({ limit }) => limit.name));
   for (const { limit, replaces } of limits)
@@ -218,7 +219,9 @@ function readUnitMultiplier(fields: Fields<'rate_limit'>, unit: UnitName | undef
   fields.reject('unit_multiplier', {
     code: 'window-too-long',
     message: `a window of ${windowText(unit!, multiplier)} is longer than 10 years`,
-    advice: `The largest unit_multiplier of \`${unit!.toLowerCase()}\` is ${Math.floor(MAX_WINDOW_SECONDS / UNITS[unit!].seconds)}.`,
+    advice:
+      `The largest unit_multiplier of \`${unit!.toLowerCase()}\` is ` +
+      `${Math.floor(MAX_WINDOW_SECONDS / UNITS[unit!].seconds)}.`,
   });
   return 1;
 }

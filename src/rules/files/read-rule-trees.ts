@@ -67,7 +67,8 @@ class TreeReader {
       const advice = 'The file has no rules: write `domain: <name>` and `descriptors:`, or delete it.';
       context.report(FILE_START, { ...EMPTY_DOMAIN, advice });
     } else {
-      const message = `error loading config file: the top level of the file must be a mapping, but is ${describeNode(root)}`;
+      const message =
+        'error loading config file: the top level of the file must be a mapping, but is ' + describeNode(root);
       context.report(root, { code: 'not-a-mapping', message });
       for (const map of mapsIn(root)) this.#readMisplaced(context, map);
     }

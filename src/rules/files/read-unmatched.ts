@@ -36,7 +36,9 @@ export function readUnmatched(fields: Fields<'top level'>, before: Unmatched | u
       context.report(read.key, {
         code: 'duplicate-default',
         message: `\`${read.name}\` is the second default of the domain`,
-        advice: `The first one is at ${placeFrom(context.source, found.context.source, found.key)}; keep one of the two.`,
+        advice:
+          `The first one is at ${placeFrom(context.source, found.context.source, found.key)}; keep one ` +
+          'of the two.',
       });
     }
   }

@@ -74,7 +74,8 @@ function describe(resolution: Resolution, hasFailed: boolean): string {
     return `${rule === undefined ? '' : `rule ${excerpt(rule, LONGEST_TEXT)}, `}${NOT_LIMITED[reason]}`;
   }
   const { limit, statistics, key } = limited;
-  const described = `rule ${excerpt(statistics.name.replace('ratelimit.service.rate_limit.', ''), LONGEST_TEXT)}, key ${excerpt(key, LONGEST_TEXT)}`;
+  const name = statistics.name.replace('ratelimit.service.rate_limit.', '');
+  const described = `rule ${excerpt(name, LONGEST_TEXT)}, key ${excerpt(key, LONGEST_TEXT)}`;
   if (hasFailed) return described;
   const shadow = isShadow ? ', shadow mode' : '';
   return count === undefined

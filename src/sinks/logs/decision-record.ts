@@ -53,7 +53,8 @@ export function decisionRecord(decision: Decision, outcome: Verdict | DecisionEr
 /** The record of a request that was rejected before it was decided. */
 export function rejectionRecord(request: RateLimitRequest, error: DecisionError, context: RecordContext): string {
   const texts = new Excerpts();
-  return `{"type":"decision",${headOf(request, context, texts)}${errorOf(error)}${listOf(request, texts, () => '')}${sourceOf(context)}}`;
+  const [head, list] = [headOf(request, context, texts), listOf(request, texts, () => '')];
+  return `{"type":"decision",${head}${errorOf(error)}${list}${sourceOf(context)}}`;
 }
 
 /** The record of a reservation that was settled or cancelled. */

@@ -105,7 +105,8 @@ function textLines(stream: LogStream, common: LoggerOptions['common']): pino.Des
   return Object.assign(metadata, {
     [pino.symbols.needsMetadataGsym]: true,
     write: () => {
-      let text = `time=${metadata.lastTime} level=${LABELS[metadata.lastLevel]} msg=${JSON.stringify(metadata.lastMsg)}`;
+      const { lastTime, lastLevel, lastMsg } = metadata;
+      let text = `time=${lastTime} level=${LABELS[lastLevel]} msg=${JSON.stringify(lastMsg)}`;
       for (const [key, value] of Object.entries({ ...common, ...(metadata.lastObj as Fields) })) {
         if (value !== undefined) text += ` ${logfmtKey(key)}=${logfmtValue(value)}`;
       }

@@ -74,7 +74,8 @@ export function readMappingFile(text: string): MappingFile {
 function referenceWarnings(mapping: Mapping): readonly string[] {
   return undefinedReferences(mapping).map(
     (reference) =>
-      `the mapping for ${mapping.glob ?? mapping.match.source} has no group for ${reference}, which expands to an empty string; a group followed by text is written \${1}.`,
+      `the mapping for ${mapping.glob ?? mapping.match.source} has no group for ${reference}, which ` +
+      `expands to an empty string; a group followed by text is written \${1}.`,
   );
 }
 
@@ -122,7 +123,8 @@ function readRegex(map: FileMap, match: string): Pattern {
 function readGlob(map: FileMap, match: string): Pattern {
   if (match.split('.').some((component) => component === '' || (component.includes('*') && component !== '*'))) {
     map.fail(
-      `${match} is not a valid glob: * must be all of a component between two dots; for other patterns use match_type: regex`,
+      `${match} is not a valid glob: * must be all of a component between two dots; for other ` +
+        'patterns use match_type: regex',
     );
   }
   return globPattern(match);

@@ -67,9 +67,9 @@ async function senderTo(
   } catch (error) {
     const [reason] = messageOf(error).split('\n');
     throw new Error(
-      `${nameOf('pushstatsHost')}=unix://${path} cannot be used: the package node-unix-socket, which sends datagrams to it, ` +
-        `cannot be loaded on this machine (${reason}); install it with npm install --include=optional, or let the daemon ` +
-        'listen on a stream socket, unixstream:///path',
+      `${nameOf('pushstatsHost')}=unix://${path} cannot be used: the package node-unix-socket, which ` +
+        `sends datagrams to it, cannot be loaded on this machine (${reason}); install it with ` +
+        'npm install --include=optional, or let the daemon listen on a stream socket, unixstream:///path',
       { cause: error },
     );
   }

@@ -32,8 +32,8 @@ export function ineffectiveRules(ruleset: Ruleset, settings: EffectSettings): re
 export function notLocalWarning({ notLocal }: Ruleset): string | undefined {
   if (notLocal.count === 0) return undefined;
   return (
-    `STORE_FAILURE_POLICY=local does not cover limits with an algorithm or all_or_nothing: without the store, calls for ` +
-    `${listOf(notLocal)} fail, unless on_store_failure of the rule is allow or deny`
+    'STORE_FAILURE_POLICY=local does not cover limits with an algorithm or all_or_nothing: without ' +
+    `the store, calls for ${listOf(notLocal)} fail, unless on_store_failure of the rule is allow or deny`
   );
 }
 
@@ -54,8 +54,8 @@ export function timesWarning({ hasPolicies }: Ruleset, settings: TimeSettings): 
   if (storeFailurePolicy === 'error' && !hasPolicies) {
     if (given === undefined) return undefined;
     return (
-      'STORE_DECISION_TIMEOUT only makes calls fail earlier, because no policy answers them: STORE_FAILURE_POLICY is error, ' +
-      'and no rule has another on_store_failure'
+      'STORE_DECISION_TIMEOUT only makes calls fail earlier, because no policy answers them: ' +
+      'STORE_FAILURE_POLICY is error, and no rule has another on_store_failure'
     );
   }
   const wait = given ?? DECISION_TIMEOUT;
@@ -68,7 +68,10 @@ export function timesWarning({ hasPolicies }: Ruleset, settings: TimeSettings): 
       return `${prefix}_PIPELINE_WINDOW is not shorter than ${answered}, so that the store decides none of them`;
     }
     if (settings[timeout] > 0 && settings[timeout] < wait) {
-      return `${prefix}_TIMEOUT is shorter than ${answered}: each call that waits so long costs a connection; set STORE_DECISION_TIMEOUT below it`;
+      return (
+        `${prefix}_TIMEOUT is shorter than ${answered}: each call that waits so long costs a ` +
+        'connection; set STORE_DECISION_TIMEOUT below it'
+      );
     }
   }
   return undefined;

@@ -201,5 +201,8 @@ let collect: ((options?: CollectOptions) => void) | undefined;
 function outOfMemory(bytes: number, memory: number): string {
   const advice = memory < checkMemory(bytes, Infinity) ? ', or give this process more memory' : '';
   const plain = 'write them without anchors and tags, which takes a tenth';
-  return `${bytes} bytes of rules need more than the ${memory} MiB that checking them may take: write fewer rules, ${plain}${advice}`;
+  return (
+    `${bytes} bytes of rules need more than the ${memory} MiB that checking them may take: write fewer ` +
+    `rules, ${plain}${advice}`
+  );
 }

@@ -85,7 +85,8 @@ export function ruleFileSource(options: RuleFileOptions): RuleSource {
     );
     const late = new ConditionLog(log, {
       begins:
-        'a change of the rule files has not been loaded for more than 5 s: loading them takes long, or they are switched all the time',
+        'a change of the rule files has not been loaded for more than 5 s: loading them takes long, ' +
+        'or they are switched all the time',
       ends: 'the change of the rule files is loaded or rejected',
     });
     return hints$.pipe(

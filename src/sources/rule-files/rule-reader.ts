@@ -38,7 +38,8 @@ const MAX_RAW_BYTES = 4 * 1024 * 1024;
 /** Characters of the digest that a version shows. */
 const SHORT_DIGEST = 12;
 const READ_AGAIN_ON_SWITCH =
-  'These files are read again when a link or folder on the path to them is switched; with RUNTIME_WATCH_ROOT=false also when they are changed in place.';
+  'These files are read again when a link or folder on the path to them is switched; with ' +
+  'RUNTIME_WATCH_ROOT=false also when they are changed in place.';
 
 /** Reads the rules of a folder when they have changed, and keeps the results that the next looks are compared with. */
 export class RuleReader {

@@ -19,7 +19,9 @@ export function checkEffect(fields: Fields<'descriptor'>, rule: RuleConfig): voi
   if (options.shareThreshold && isKnown && !rule.value.includes('*')) {
     report('share_threshold', {
       code: 'share-threshold-without-wildcard',
-      message: `share_threshold can only be used with wildcard values (containing '*'), but found key '${showText(rule.key)}'`,
+      message:
+        `share_threshold can only be used with wildcard values (containing '*'), but found key ` +
+        `'${showText(rule.key)}'`,
     });
   }
   if (options.detailedMetric && options.valueToMetric && !isReadBelow(rule)) {
@@ -88,7 +90,8 @@ function checkAllOrNothing(fields: Fields<'descriptor'>, { limits, options: { ha
     report({ code: 'all-or-nothing-without-limits', message: '`all_or_nothing` needs `rate_limits`' });
   } else if (limits.some(({ algorithm }) => algorithm === 'max_concurrent')) {
     const message =
-      '`all_or_nothing` has no meaning with `max_concurrent`: calls take nothing, and a reservation takes all or nothing';
+      '`all_or_nothing` has no meaning with `max_concurrent`: calls take nothing, and a reservation ' +
+      'takes all or nothing';
     report({ code: 'max-concurrent-combined', message });
   } else if (limits[0]?.postpaid === true) {
     report({ code: 'ignored-all-or-nothing', message: '`all_or_nothing` has no effect: the limits are postpaid' });

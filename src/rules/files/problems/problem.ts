@@ -20,7 +20,8 @@ export const PROBLEMS = {
   'invalid-utf8': error('Save the file as UTF-8.'),
   'control-character': error('Remove it; inside double quotes it can be written as an escape such as "\\x07".'),
   'merge-conflict': error(
-    'Keep what is right of both sides, and remove the lines that begin with <<<<<<<, ||||||| (if any), ======= and >>>>>>>.',
+    'Keep what is right of both sides, and remove the lines that begin with <<<<<<<, ||||||| (if ' +
+      'any), ======= and >>>>>>>.',
   ),
   // YAML.
   'yaml-syntax': error('Correct the YAML here; the mistake may be a few lines above.'),
@@ -217,8 +218,11 @@ function underline({ sourceLine, mark }: Problem): string {
 }
 
 /** Characters that take two columns in a terminal: East Asian scripts, full-width forms and emoji. */
-const WIDE =
-  /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/u;
+const WIDE = new RegExp(
+  String.raw`[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7a3]|` +
+    String.raw`[\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]`,
+  'u',
+);
 /** Characters that take no column: accents and joiners, which combine with the preceding character. */
 const ZERO_WIDTH = /[\p{Mn}\p{Me}\p{Cf}]/u;
 

@@ -212,7 +212,9 @@ function describeQuote(source: SourceText, offset: number): SyntaxProblem {
   const details: ProblemDetails = {
     code: 'yaml-syntax',
     message: 'error loading config file: a quoted value has a line that is not indented deeper than its key',
-    advice: `Indent all lines of the value up to ${lastLine}, where the next quote is; if that is another value's, close this one.`,
+    advice:
+      `Indent all lines of the value up to ${lastLine}, where the next quote is; if that is another ` +
+      `value's, close this one.`,
   };
   return { range, details, until: closing + 1 };
 }

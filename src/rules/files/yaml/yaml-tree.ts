@@ -177,8 +177,10 @@ export function describeNode(node: YamlNode): string {
 export function printNode(node: YamlNode, depth = 0): string {
   if (depth > MAX_SHOWN_DEPTH) return '…';
   if (node.kind === 'map') {
-    const entries = node.entries.slice(0, MAX_SHOWN_ITEMS);
-    return `map[${entries.map(({ key, value }) => `${printNode(key, depth + 1)}:${printNode(value, depth + 1)}`).join(' ')}]`;
+    const entries = node.entries.slice(0, MAX_SHOWN_ITEMS).map(({ key, value }) => {
+      return `${printNode(key, depth + 1)}:${printNode(value, depth + 1)}`;
+    });
+    return `map[${entries.join(' ')}]`;
   }
   if (node.kind === 'list') {
     const items = node.items.slice(0, MAX_SHOWN_ITEMS);

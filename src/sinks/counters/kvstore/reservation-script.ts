@@ -132,7 +132,9 @@ for i = 1, #steps do
   elseif decider ~= 0 and opens then
     local state = sums[counter] or read(decider, 3 * i - 2)
     found[i] = string.format('/%.0f/%.0f/%.0f', state.state, state.other, time)
-    if member ~= '' and kind ~= 'max_concurrent' then found[i] = found[i] .. holdOf(kind, decider, state, second, whole) end
+    if member ~= '' and kind ~= 'max_concurrent' then
+      found[i] = found[i] .. holdOf(kind, decider, state, second, whole)
+    end
     sums[counter], isAbove = take(decider, state, whole, part)
     if not isAbove then sum = hits end
   elseif late[i] or hits >= 0 then
@@ -183,7 +185,8 @@ for i = 1, #steps do
   elseif hits ~= 0 then step(counter, hits, hits, expiry, left) end
   if member ~= '' then
     local name = string.gsub(member, '^c[%d/]*', 'c')
-    local dueMember = string.format('%s%s\n%s', PLACES[kind] or 'm', kind == 'sliding_window' and string.sub(counter, 1, -3) or counter, name)
+    local counted = kind == 'sliding_window' and string.sub(counter, 1, -3) or counter
+    local dueMember = string.format('%s%s\n%s', PLACES[kind] or 'm', counted, name)
     local isDue = due and string.sub(member, 1, 1) == 'c'
     if opens then
       pcall('ZADD', list, now + ttl, heldMember(member, reply[3 * i], found[i]))
