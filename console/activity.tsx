@@ -5,7 +5,7 @@ import { recordedOf } from './history';
 import { MarkIcon, type Shape } from './icons';
 import { PageBar } from './page-bar';
 import { Answered, Card, Choice, Pill, Table } from './parts';
-import { Text, clock, count, duration } from './text';
+import { Link, Text, clock, count, duration } from './text';
 import type { History } from '../src/operators/live-answers';
 
 const KINDS: readonly (readonly [value: string, text: string, shapes: readonly Shape[]])[] = [
@@ -57,14 +57,7 @@ export function Log({ happenings }: { readonly happenings: readonly Happening[] 
             <b>{title}</b>
             <div class="sub">
               <Text text={text} />
-              {link !== undefined && (
-                <>
-                  {' · '}
-                  <a href={link.href}>
-                    <Text text={link.label} />
-                  </a>
-                </>
-              )}
+              {link !== undefined && [' · ', <Link key="link" href={link.href} text={link.label} />]}
             </div>
           </div>
         </li>
@@ -89,14 +82,17 @@ export function OutageTable({ marks }: Pick<History, 'marks'>) {
       ) : (
         <Table
           title="Outages"
-          columns={['From', 'To', 'Lasted:', 'Calls:']}
-          rows={outages.map(({ from, until, calls }) => ({
+          columns={['From', 'To', 'Lasted:', 'Calls not counted:']}
+          rows={outages.map(({ from, until, calls, answers }) => ({
             key: from,
             cells: [
               clock(from),
               until === undefined ? <Pill tone="red" text="ongoing" /> : clock(until),
               duration((until ?? now) - from),
-              calls === undefined ? '–' : count(calls),
+              <>
+                {calls === undefined ? '–' : count(calls)}
+                <div class="sub">{answers.join(' or ')}</div>
+              </>,
             ],
           }))}
         />

@@ -1,11 +1,13 @@
 import type { ComponentChildren } from 'preact';
 import type { ExplainedDescriptor } from '../src/explain/explanation';
 import type { CounterState } from '../src/operators/answers';
-import { type Caller, counterName, leftOf, mostOf } from './counters';
+import { type Caller, canChange, counterName, isConcurrent, leftOf, mostOf } from './counters';
 import { Icon, type Tone } from './icons';
+import { refusal } from './live-events';
 import { Card } from './parts';
 import { addressOf } from './route';
-import { Text, clock, count, duration, placeText, secondsOf } from './text';
+import { useStore } from './store';
+import { Code, clock, count, duration, placeText, secondsOf } from './text';
 
 interface HelpProps {
   readonly query: Caller;
@@ -14,122 +16,89 @@ interface HelpProps {
   readonly onClear: (states: readonly CounterState[]) => void;
 }
 
+interface Advice {
+  readonly tone: Tone;
+  readonly title: string;
+  readonly text: string;
+  /** The rule file that has to be changed. */
+  readonly place?: string;
+  readonly action?: ComponentChildren;
+}
+
 /** What unblocks a caller, what does not, and what follows. */
-export function CallerHelp({ query, states, descriptor: { status, counter, rule, outcome }, onClear }: HelpProps) {
-  const place = rule === null ? '' : placeText(rule.place);
-  const isLimited = status?.code === 'OVER_LIMIT';
-  const used = states.filter((state) => leftOf(state) === 0);
-  const blocked = used.find((state) => mostOf(state) === 0);
+export function CallerHelp(props: HelpProps) {
+  const mayChange = useStore(refusal) === '';
   return (
     <Card title="What helps" columns={12}>
       <ul class="help">
-        {status === null && (
-          <Advice tone="red">
-            <b>Restore the store:</b> until then, calls that it has to count fail.
-          </Advice>
-        )}
-        {status !== null && !isLimited && (
-          <Advice tone="well">
-            <b>Nothing to unblock.</b> {counter === null ? `No limit counts this call: ${outcome}.` : 'Calls pass now.'}
-            {counter?.shadowMode === true && ' The rule is in shadow mode: also calls over the limit pass.'}
-          </Advice>
-        )}
-        {!isLimited &&
-          states.map((state) => (
-            <Advice key={state.window} tone="none">
-              <b>Clearing {counterName(state)} changes nothing now:</b> {count(leftOf(state))} of {count(mostOf(state))}{' '}
-              are left.
-            </Advice>
-          ))}
-        {isLimited && outcome === 'denied' && (
-          <Advice tone="lock">
-            <b>No rule matches, and on_unmatched denies that:</b> add a rule for this descriptor.
-          </Advice>
-        )}
-        {isLimited && blocked !== undefined && (
-          <>
-            <Advice tone="lock">
-              <b>Clearing cannot unblock:</b> a limit of 0 lets no call pass, also with a count of 0.
-              <br />
-              <button type="button" disabled>
-                Clear…
-              </button>
-            </Advice>
-            <Advice tone="well">
-              <b>To unblock:</b> remove or change the rule
-              {place !== '' && (
-                <>
-                  {' '}
-                  in <Place text={place} />
-                </>
-              )}
-              .
-            </Advice>
-          </>
-        )}
-        {isLimited && blocked === undefined && (
-          <>
-            {used.map((state) => (
-              <ClearAdvice key={state.window} state={state} onClear={() => onClear([state])} />
-            ))}
-            <Advice tone="well">
-              <b>To unblock for longer:</b> raise the limit
-              {place !== '' && (
-                <>
-                  {' '}
-                  in <Place text={place} />
-                </>
-              )}
-              .
-              <br />
-              <a
-                class="button"
-                href={addressOf('explain', { ...query, limit: String(2 * (counter?.requestsPerUnit ?? 1)) })}
-              >
-                Try another limit…
-              </a>
-            </Advice>
-          </>
-        )}
+        {advicesOf(props, mayChange).map(({ tone, title, text, place = '', action }) => (
+          <li key={title} class={tone}>
+            <Icon name={tone} />
+            <div>
+              <b>{title}</b> {text}
+              {place !== '' && [' in ', <Code key="place" text={place} />, '.']}
+              {action !== undefined && <p>{action}</p>}
+            </div>
+          </li>
+        ))}
       </ul>
     </Card>
   );
 }
 
-function Place({ text }: { readonly text: string }) {
-  return (
-    <code>
-      <Text text={text} />
-    </code>
-  );
-}
-
-function Advice({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) {
-  return (
-    <li class={tone}>
-      <Icon name={tone} />
-      <div>{children}</div>
-    </li>
-  );
-}
-
-function ClearAdvice({ state, onClear }: { readonly state: CounterState; readonly onClear: () => void }) {
-  if (state.unit === 'SECOND' && state.unitMultiplier === 1 && state.algorithm === null) {
-    return (
-      <Advice tone="none">
-        <b>Clearing is no use:</b> each second begins a new window.
-      </Advice>
-    );
+function advicesOf({ query, states, descriptor, onClear }: HelpProps, mayChange: boolean): readonly Advice[] {
+  const { status, counter, rule, outcome } = descriptor;
+  if (status === null) {
+    return [{ tone: 'red', title: 'Restore the store:', text: 'until then, calls that it has to count fail.' }];
   }
-  return (
-    <Advice tone="amber">
-      <b>Clear:</b> {effectOf(state)}
-      <br />
-      <button type="button" onClick={onClear}>
-        Clear {counterName(state)}…
-      </button>
-    </Advice>
+  if (status.code === 'OK') {
+    const why = counter === null ? `No limit counts this call: ${outcome}.` : 'Calls pass now.';
+    const shadow = counter?.shadowMode === true ? ' The rule is in shadow mode: also calls over the limit pass.' : '';
+    const useless = states.filter(canChange).map((state) => ({
+      tone: 'none' as const,
+      title: `Clearing ${counterName(state)} changes nothing now:`,
+      text: `${count(leftOf(state))} of ${count(mostOf(state))} are left.`,
+    }));
+    return [{ tone: 'well', title: 'Nothing to unblock.', text: why + shadow }, ...useless];
+  }
+  if (outcome === 'denied') {
+    const text = 'add a rule for this descriptor.';
+    return [{ tone: 'lock', title: 'No rule matches, and on_unmatched denies that:', text }];
+  }
+  const place = placeText(rule?.place ?? null);
+  const used = states.filter((state) => leftOf(state) === 0);
+  if (used.some((state) => mostOf(state) === 0)) {
+    const disabled = <button disabled>Clear…</button>;
+    const text = 'a limit of 0 lets no call pass, also with a count of 0.';
+    return [
+      { tone: 'lock', title: 'Clearing cannot unblock:', text, ...(mayChange && { action: disabled }) },
+      { tone: 'well', title: 'To unblock:', text: 'remove or change the rule', place },
+    ];
+  }
+  const limit = String(2 * (counter?.requestsPerUnit ?? 1));
+  const another = (
+    <a class="button" href={addressOf('explain', { ...query, limit })}>
+      Try another limit…
+    </a>
   );
+  return [
+    ...used.map((state) => adviceOf(state, mayChange && (() => onClear([state])))),
+    { tone: 'well', title: 'To unblock for longer:', text: 'raise the limit', place, action: another },
+  ];
+}
+
+/** What helps against a limit that is used up. */
+function adviceOf(state: CounterState, onClear: (() => void) | false): Advice {
+  if (isConcurrent(state)) {
+    const first = state.openReservations?.first[0]?.expiresAt;
+    const text = first === undefined ? 'each frees a place.' : `the first expires at ${clock(secondsOf(first))}.`;
+    return { tone: 'none', title: 'Settle or cancel open reservations:', text };
+  }
+  if (state.unit === 'SECOND' && state.unitMultiplier === 1 && state.algorithm === null && state.block === null) {
+    return { tone: 'none', title: 'Clearing is no use:', text: 'each second begins a new window.' };
+  }
+  const action = onClear !== false && <button onClick={onClear}>Clear {counterName(state)}…</button>;
+  return { tone: 'amber', title: 'Clear:', text: effectOf(state), ...(action !== false && { action }) };
 }
 
 /** What follows when a counter is cleared. */
@@ -140,5 +109,6 @@ export function effectOf(state: CounterState): string {
   const end = secondsOf(state.windowEnd);
   const rest = end - Date.now() / 1000;
   const until = state.algorithm === null && rest > 0 ? ` until ${clock(end)}, in ${duration(rest)}` : '';
-  return `${count(more)} more ${more === 1 ? 'hit passes' : 'hits pass'}${until}.`;
+  const block = state.block === null ? '' : 'the block ends, and ';
+  return `${block}${count(more)} more ${more === 1 ? 'hit passes' : 'hits pass'}${until}.`;
 }

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { ExplainedDescriptor, Explanation } from '../src/explain/explanation';
+import type { ExplainedCounter, ExplainedDescriptor, Explanation } from '../src/explain/explanation';
 import type { Offender } from '../src/limiter/offender';
 import type { CounterChange, CounterState } from '../src/operators/answers';
 import { type ApiError, useLooks } from './api';
@@ -8,13 +8,26 @@ import { CallerHelp } from './caller-help';
 import { happeningOf, useChanges } from './changes';
 import { useFleet } from './fleet-answer';
 import { ChangeDialog } from './change-dialog';
-import { type Caller, type Change, carryOut, countText, isBucket, mostOf, useCounters } from './counters';
+import {
+  type Caller,
+  type Change,
+  canChange,
+  carryOut,
+  countText,
+  isBucket,
+  isConcurrent,
+  leftOf,
+  mostOf,
+  useCounters,
+} from './counters';
 import { Icon, type Tone } from './icons';
+import { refusal } from './live-events';
 import { Bar, Card, CopyButton, Facts, Failure, Named, Notice, Table, type TableRow } from './parts';
 import { type Written, bodyOf, commandOf } from './request';
 import { RuleChart } from './rule-chart';
 import { addressOf } from './route';
-import { Text, clock, count, duration, limitText, placeText, secondsOf } from './text';
+import { useStore } from './store';
+import { Link, Text, clock, count, counted, duration, limitText, placeText, secondsOf } from './text';
 
 interface DetailsProps {
   readonly query: Caller;
@@ -25,6 +38,7 @@ interface DetailsProps {
 
 /** A caller: whether it passes, which limits count it, and what helps. */
 export function CallerDetails({ query, offender, asksToClear }: DetailsProps) {
+  const mayChange = useStore(refusal) === '';
   const [changes, setChanges] = useState(0);
   const [made, setMade] = useState<readonly CounterChange[]>([]);
   const [error, setError] = useState<ApiError>();
@@ -44,7 +58,8 @@ export function CallerDetails({ query, offender, asksToClear }: DetailsProps) {
     }
     setChanges(changes + 1);
   }
-  const change = asked === 'clear' ? (states.length > 0 ? { states, value: null } : undefined) : asked;
+  const clearable = mayChange ? states.filter(canChange) : [];
+  const change = asked === 'clear' ? (clearable.length > 0 ? { states: clearable, value: null } : undefined) : asked;
   const descriptor = explanation?.descriptors[0];
   return (
     <>
@@ -67,16 +82,7 @@ export function CallerDetails({ query, offender, asksToClear }: DetailsProps) {
       </div>
       {counters.error !== undefined && counters.error.status !== 404 && <Failure error={counters.error} />}
       {error !== undefined && <Failure error={error} />}
-      {made.length > 0 && (
-        <Notice tone="well" title="Changed">
-          {made.map((each) => (
-            <p key={each.window}>
-              {made.length > 1 && `${limitText(each)}: `}Changed from {count(each.countBefore)} to{' '}
-              {countText(each, each.count)}.
-            </p>
-          ))}
-        </Notice>
-      )}
+      {made.length > 0 && <Made changes={made} />}
       {explanation !== undefined && <Verdict explanation={explanation} offender={offender} />}
       <div class="c8 grid top-aligned">
         {states.length > 0 && <Limits states={states} descriptor={descriptor} onAsk={setAsked} />}
@@ -110,21 +116,27 @@ export function CallerDetails({ query, offender, asksToClear }: DetailsProps) {
   );
 }
 
-/** Whether it passes now, and how it was limited. */
-function Verdict({
-  explanation: { answer, error, descriptors },
-  offender,
-}: {
+function Made({ changes }: { readonly changes: readonly CounterChange[] }) {
+  return (
+    <Notice tone="well" title="Changed">
+      {changes.map((change) => (
+        <p key={change.window}>
+          {changes.length > 1 && `${limitText(change)}: `}
+          {`Changed from ${count(change.countBefore)} to ${countText(change, change.count)}.`}
+        </p>
+      ))}
+    </Notice>
+  );
+}
+
+interface VerdictProps {
   readonly explanation: Explanation;
   readonly offender: Offender | undefined;
-}) {
-  const descriptor = descriptors[0]!;
-  const { status, counter, otherCounters, rule, reason } = descriptor;
-  const by = rule === null ? 'a limit of the request' : rule.statisticsKey;
-  const lately =
-    offender === undefined
-      ? 'Not limited lately'
-      : `${count(offender.limited)} ${offender.limited === 1 ? 'call' : 'calls'} ${offender.isShadow ? 'over the limit' : 'limited'} lately, by ${offender.rule || by}`;
+}
+
+/** Whether it passes now, and how it was limited. */
+function Verdict({ explanation: { answer, error, descriptors }, offender }: VerdictProps) {
+  const { status, counter, otherCounters, rule, reason } = descriptors[0]!;
   if (answer === null || status === null) {
     return (
       <Notice tone="red" title="Calls fail">
@@ -132,24 +144,43 @@ function Verdict({
       </Notice>
     );
   }
-  const zero = [counter, ...otherCounters].find(
-    (each) => each !== null && each.requestsPerUnit === 0 && each.algorithm === null,
-  );
-  const [tone, title]: readonly [Tone, string] =
+  const by = rule?.statisticsKey ?? 'a limit of the request';
+  const all = counter === null ? [] : [counter, ...otherCounters];
+  const zero = all.find(({ requestsPerUnit, algorithm }) => requestsPerUnit === 0 && algorithm !== 'token_bucket');
+  const lately = latelyText(offender, by);
+  const [tone, title, text]: readonly [Tone, string, string] =
     status.code === 'OK'
-      ? ['well', counter === null ? 'Passes: no limit applies' : `Passes now. ${lately}`]
-      : zero
-        ? ['lock', `Blocked by rule ${by}: limit of ${limitText(zero)}`]
-        : ['over', `Limited now, by ${by}`];
+      ? ['well', counter === null ? 'Passes: no limit applies' : `Passes now. ${lately}`, `${reason}.`]
+      : zero !== undefined
+        ? ['lock', `Blocked by rule ${by}: limit of ${limitText(zero)}`, `${reason}. ${lately}.`]
+        : counter?.block
+          ? ['over', `${blockedText(counter)}, by ${by}`, `A call over its limit has started the block. ${lately}.`]
+          : ['over', `Limited now, by ${by}`, `${reason}${untilText(counter)}. ${lately}.`];
   return (
     <Notice tone={tone} title={<Text text={title} />}>
       <p>
-        <Text text={reason} />
-        {status.code === 'OVER_LIMIT' && !zero && counter !== null && <>, until {clock(secondsOf(counter.resetAt))}</>}.
-        {status.code !== 'OK' && offender !== undefined && <> {lately}.</>}
+        <Text text={text} />
       </p>
     </Notice>
   );
+}
+
+function untilText(counter: ExplainedCounter | null): string {
+  return counter === null || isConcurrent(counter) ? '' : `, until ${clock(secondsOf(counter.resetAt))}`;
+}
+
+function latelyText(offender: Offender | undefined, by: string): string {
+  if (offender === undefined) return 'Not limited lately';
+  const { limited, isShadow, rule } = offender;
+  return `${counted(limited, 'call')} ${isShadow ? 'over the limit' : 'limited'} lately, by ${rule || by}`;
+}
+
+/** `Blocked until 03:16:05, 4 min after 2 min`: the block before a longer one is said, too. */
+function blockedText({ block, blockFor }: Pick<ExplainedCounter, 'block' | 'blockFor'>): string {
+  const { until, seconds } = block!;
+  const { first = seconds, most = seconds, factor = 1 } = blockFor ?? {};
+  const before = seconds > first && seconds < most ? ` after ${duration(seconds / factor)}` : '';
+  return `Blocked until ${clock(secondsOf(until))}, ${duration(seconds)}${before}`;
 }
 
 interface LimitsProps {
@@ -159,14 +190,16 @@ interface LimitsProps {
 }
 
 function Limits({ states, descriptor, onAsk }: LimitsProps) {
+  const refused = useStore(refusal);
+  const changeable = refused === '' ? states.filter(canChange) : [];
   return (
     <Card
       title="Why: the limits that count this caller"
       columns={12}
       end={
-        states.length > 1 && (
-          <button type="button" onClick={() => onAsk({ states, value: null })}>
-            Clear all {count(states.length)} limits…
+        changeable.length > 1 && (
+          <button onClick={() => onAsk({ states: changeable, value: null })}>
+            Clear all {count(changeable.length)} limits…
           </button>
         )
       }
@@ -174,48 +207,74 @@ function Limits({ states, descriptor, onAsk }: LimitsProps) {
       <Table
         title="Limits"
         kind="limits"
-        columns={['Limit', 'Count now', 'Used!', 'Begins again', 'Change']}
-        rows={states.map((state, index) => ({ key: state.window, cells: cellsOf(state, index === 0, onAsk) }))}
+        columns={['Limit', 'Count now', 'Used!', 'Begins again', ...(refused === '' ? ['Change'] : [])]}
+        rows={states.map((state) => ({
+          key: state.window,
+          cells: [
+            ...cellsOf(state),
+            refused === '' && <Controls state={state} isFirst={state === changeable[0]} onAsk={onAsk} />,
+          ].filter((cell) => cell !== false),
+        }))}
       />
+      {refused !== '' && <p class="foot">{refused}.</p>}
       {descriptor !== undefined && <Path descriptor={descriptor} />}
     </Card>
   );
 }
 
-function cellsOf(state: CounterState, isFirst: boolean, onAsk: LimitsProps['onAsk']): TableRow['cells'] {
-  const { name, windowEnd, overdrawn, leased, isInLocalCache } = state;
+function cellsOf(state: CounterState): TableRow['cells'] {
+  const { name, overdrawn, leased, isInLocalCache, block } = state;
   const most = mostOf(state);
-  const rest = secondsOf(windowEnd) - Date.now() / 1000;
-  const used = most === 0 ? 100 : (100 * (isBucket(state) ? most - state.count : state.count)) / most;
+  const used = most === 0 ? 100 : (100 * (most - leftOf(state))) / most;
+  const notes = [
+    block !== null && 'blocked',
+    overdrawn !== null && overdrawn > 0 && `overdrawn by ${count(overdrawn)} hits`,
+    leased !== null && leased > 0 && `${count(leased)} hits are held for later calls`,
+    isInLocalCache && 'the local cache has it as over its limit',
+  ];
+  const end = secondsOf(block?.until ?? state.windowEnd);
+  const rest = end - Date.now() / 1000;
   return [
     <Named name={limitText(state)} sub={name} />,
     <>
       <b>{count(state.count)}</b> of {count(most)}
-      {isBucket(state) && ' tokens'}
-      {overdrawn !== null && overdrawn > 0 && <span class="sub">overdrawn by {count(overdrawn)} hits</span>}
-      {leased !== null && leased > 0 && <span class="sub">{count(leased)} hits are held for later calls</span>}
-      {isInLocalCache && <span class="sub">the local cache has it as over its limit</span>}
+      {isBucket(state) ? ' tokens' : isConcurrent(state) ? ' open' : ''}
+      {notes.map((note) => note !== false && <span class="sub">{note}</span>)}
     </>,
     <Bar share={used} isFull={used >= 100} />,
-    <>
-      {clock(secondsOf(windowEnd))}
-      {rest > 0 && <span class="sub">in {duration(rest)}</span>}
-    </>,
+    isConcurrent(state) ? (
+      'when one ends'
+    ) : (
+      <>
+        {clock(end)}
+        {rest > 0 && <span class="sub">in {duration(rest)}</span>}
+      </>
+    ),
+  ];
+}
+
+interface ControlsProps extends Pick<LimitsProps, 'onAsk'> {
+  readonly state: CounterState;
+  /** Whether the key `c` is for it. */
+  readonly isFirst: boolean;
+}
+
+function Controls({ state, isFirst, onAsk }: ControlsProps) {
+  if (isConcurrent(state)) return <span class="sub">of reservations</span>;
+  const isUseless = !canChange(state);
+  return (
     <span class="actions">
       <button
-        type="button"
         data-key={isFirst ? 'c' : undefined}
-        disabled={most === 0}
-        title={most === 0 ? 'A limit of 0 lets no call pass, also with a count of 0' : undefined}
+        disabled={isUseless}
+        title={isUseless ? 'A limit of 0 lets no call pass, also with a count of 0' : undefined}
         onClick={() => onAsk({ states: [state], value: null })}
       >
         Clear…
       </button>
-      <button type="button" onClick={() => onAsk({ states: [state], value: isBucket(state) ? state.count : 0 })}>
-        Set…
-      </button>
-    </span>,
-  ];
+      <button onClick={() => onAsk({ states: [state], value: isBucket(state) ? state.count : 0 })}>Set…</button>
+    </span>
+  );
 }
 
 /** The rules that lead to the one that decides. */
@@ -230,9 +289,7 @@ function Path({ descriptor: { entries, rule } }: { readonly descriptor: Explaine
         </span>
       ))}
       <Icon name="next" />
-      <a class="step hit" href={addressOf('rules', { rule: rule.statisticsKey })}>
-        <Text text={rule.statisticsKey} />
-      </a>
+      <Link kind="step hit" href={addressOf('rules', { rule: rule.statisticsKey })} text={rule.statisticsKey} />
       <span class="mono small quiet">
         <Text text={placeText(rule.place)} />
       </span>

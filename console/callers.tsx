@@ -2,12 +2,13 @@ import type { Offender } from '../src/limiter/offender';
 import type { ListedSetting } from '../src/operators/answers';
 import { useAnswer, useLooks } from './api';
 import { CallerDetails } from './caller';
-import { CallerForm } from './caller-form';
+import { useCall } from './call-form';
+import type { Caller } from './counters';
 import { PageBar } from './page-bar';
-import { Answered, Field, Named, Pill, Table } from './parts';
+import { Answered, Card, Field, Named, Pill, Table } from './parts';
 import { addressOf, replaceParameters, route } from './route';
 import { useStore } from './store';
-import { Text, count } from './text';
+import { Link, Text, count } from './text';
 
 /** The most callers that are shown. */
 const MOST_SHOWN = 200;
@@ -80,14 +81,27 @@ export function CallersPage() {
             }}
           />
         </section>
-        <section class="card c4" aria-label="Any caller">
-          <div class="head">
-            <h2>Any caller</h2>
-          </div>
-          <CallerForm key={search} domain={domain} descriptor={descriptor || (search.includes('=') ? search : '')} />
-        </section>
+        <AnyCaller key={search} domain={domain} descriptor={descriptor || (search.includes('=') ? search : '')} />
       </div>
     </>
+  );
+}
+
+/** Chooses a caller by the descriptor of its calls, whether it is limited or not. */
+function AnyCaller({ domain, descriptor }: Caller) {
+  const call = useCall({ domain, lines: descriptor });
+  function submit(event: Event): void {
+    event.preventDefault();
+    location.hash = addressOf('callers', { domain: call.domain, descriptor: call.lines });
+  }
+  return (
+    <Card title="Any caller" columns={4}>
+      <form class="pad fields" onSubmit={submit}>
+        {call.fields}
+        <Field label="Descriptor: key=value,key2=value2, or JSON" required value={call.lines} onText={call.setLines} />
+        <button class="main">Look up</button>
+      </form>
+    </Card>
   );
 }
 
@@ -148,7 +162,8 @@ export function CallerTable({ offenders }: { readonly offenders: readonly Offend
       rows={offenders.map((offender) => {
         const { domain, rule, descriptor, isShadow, limited, error } = offender;
         const query = { domain, descriptor };
-        const sub = rule === '' ? `${domain}: a limit of the request` : <RuleLink rule={rule} />;
+        const sub =
+          rule === '' ? `${domain}: a limit of the request` : <Link href={addressOf('rules', { rule })} text={rule} />;
         return {
           key: keyOf(offender),
           cells: [
@@ -164,14 +179,6 @@ export function CallerTable({ offenders }: { readonly offenders: readonly Offend
         };
       })}
     />
-  );
-}
-
-function RuleLink({ rule }: { readonly rule: string }) {
-  return (
-    <a href={addressOf('rules', { rule })}>
-      <Text text={rule} />
-    </a>
   );
 }
 

@@ -23,7 +23,7 @@ export interface Figure {
   readonly format: (value: number | null | undefined) => string;
 }
 
-function percentOf(value: number | null | undefined): string {
+export function percentOf(value: number | null | undefined): string {
   return percent(value ?? undefined);
 }
 
@@ -40,6 +40,11 @@ export function limitedShare(rates: LiveRates | null | undefined): number | unde
   return rates ? shareOf(rates.over - rates.shadow, rates.within + rates.over) : undefined;
 }
 
+/** The limited share of hits for each sample of a history. */
+export function limitedShares({ over, shadow, within }: History['rates']): Series {
+  return combined([over, shadow, within], ([o, s, w]) => shareOf(o! - s!, w! + o!) ?? 0);
+}
+
 /** The four numbers of a service: calls, what is limited, what fails, how long answers take. */
 export function figuresOf(
   rates: LiveRates | null | undefined,
@@ -49,10 +54,7 @@ export function figuresOf(
   const hits = rates ? rates.within + rates.over : undefined;
   const limited = rates ? rates.over - rates.shadow : undefined;
   const failed = rates?.storeErrors ?? 0;
-  const share = combined(
-    [all.over, all.shadow, all.within],
-    ([over, shadow, within]) => shareOf(over! - shadow!, within! + over!) ?? 0,
-  );
+  const share = limitedShares(all);
   const shadows = combined(
     [all.shadow, all.over, all.within],
     ([shadow, over, within]) => shareOf(shadow, within! + over!) ?? 0,

@@ -1,7 +1,6 @@
 import type { CounterChange, CounterState } from '../src/operators/answers';
-import { counted } from '../src/text/counted';
 import { type Answer, call, useRead, useTicks } from './api';
-import { count, limitText } from './text';
+import { count, counted, limitText } from './text';
 
 /** Whose counters are meant. */
 export interface Caller {
@@ -73,6 +72,16 @@ export function isBucket({ algorithm }: Pick<CounterState, 'algorithm'>): boolea
   return algorithm === 'token_bucket';
 }
 
+/** Counts open reservations: it can be neither cleared nor set. */
+export function isConcurrent({ algorithm }: Pick<CounterState, 'algorithm'>): boolean {
+  return algorithm === 'max_concurrent';
+}
+
+/** Whether it makes sense to clear it. */
+export function canChange(state: CounterState): boolean {
+  return mostOf(state) > 0 && !isConcurrent(state);
+}
+
 /** What a counter has when it is cleared: a bucket is full then. */
 export function cleared(state: CounterState): number {
   return isBucket(state) ? (state.burst ?? 0) : 0;
@@ -80,6 +89,7 @@ export function cleared(state: CounterState): number {
 
 /** How many more hits pass. */
 export function leftOf(state: CounterState): number {
+  if (state.block !== null) return 0;
   return isBucket(state) ? state.count : Math.max(0, state.requestsPerUnit - state.count);
 }
 

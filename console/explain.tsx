@@ -6,16 +6,16 @@ import type {
   Explanation,
   RuleReference,
 } from '../src/explain/explanation';
-import { counted } from '../src/text/counted';
 import { useAnswer } from './api';
-import { CallPicker, RecentCalls } from './call-picker';
+import { useCall } from './call-form';
+import { live } from './live-events';
 import { PageBar } from './page-bar';
 import { Answered, Card, CopyButton, Field, Notice } from './parts';
 import { type Written, bodyOf, commandOf, readPasted } from './request';
 import { RuleChart } from './rule-chart';
 import { addressOf, route } from './route';
 import { useStore } from './store';
-import { Text, Time, count, limitText, placeText } from './text';
+import { Code, Link, Text, clock, count, counted, limitText, placeText, secondsOf } from './text';
 
 export function ExplainPage() {
   const { parameters } = useStore(route);
@@ -44,7 +44,15 @@ export function ExplainPage() {
         {/* Filled in again when another request is in the address. */}
         <RequestForm key={String(parameters)} written={written} />
         <div class="c8 grid top-aligned">
-          {answer.value !== undefined && <Steps explanation={answer.value} written={written} />}
+          {answer.value?.descriptors.map((descriptor, index) => (
+            <Descriptor
+              key={index}
+              descriptor={descriptor}
+              query={{ domain: written.domain, descriptor: written.descriptors[index] ?? '' }}
+              number={index + 1}
+            />
+          ))}
+          {answer.value !== undefined && <Command text={commandOf(written)} />}
           {!isSent && problem === undefined && <p class="c12 empty">Choose or paste a request.</p>}
         </div>
       </div>
@@ -67,16 +75,15 @@ function problemOf(check: () => unknown): string | undefined {
 }
 
 function RequestForm({ written }: { readonly written: Written }) {
-  const [domain, setDomain] = useState(written.domain);
-  const [lines, setLines] = useState(written.descriptors.join('\n'));
+  const call = useCall({ domain: written.domain, lines: written.descriptors.join('\n') });
   const [hits, setHits] = useState(written.hits);
   const [limit, setLimit] = useState(written.limit);
   const [pasted, setPasted] = useState('');
   const [problem, setProblem] = useState<string>();
   function submit(event: Event): void {
     event.preventDefault();
-    const descriptors = lines.split('\n').filter((line) => line.trim() !== '');
-    const request = { domain, descriptors, hits: hits.trim(), limit: limit.trim() };
+    const descriptors = call.lines.split('\n').filter((line) => line.trim() !== '');
+    const request = { domain: call.domain, descriptors, hits: hits.trim(), limit: limit.trim() };
     const found = problemOf(() => bodyOf(request));
     setProblem(found);
     if (found === undefined) ask(request);
@@ -85,7 +92,6 @@ function RequestForm({ written }: { readonly written: Written }) {
     setPasted(text);
     setProblem(text === '' ? undefined : problemOf(() => ask(readPasted(text))));
   }
-  const [first = '', ...others] = lines.split('\n');
   return (
     <Card title="Request" columns={4}>
       <form class="pad fields" onSubmit={submit}>
@@ -93,17 +99,15 @@ function RequestForm({ written }: { readonly written: Written }) {
           <span>Paste a request in JSON, a command of grpcurl, or a line of the decision log</span>
           <textarea rows={2} value={pasted} onInput={(event) => paste(event.currentTarget.value)} />
         </label>
-        <CallPicker
-          domain={domain}
-          descriptor={first}
-          onPick={(picked, descriptor) => {
-            setDomain(picked);
-            setLines([descriptor, ...others].join('\n'));
-          }}
-        />
+        {call.fields}
         <label>
           <span>Descriptors, one per line: key=value,key2=value2, or JSON</span>
-          <textarea rows={2} required value={lines} onInput={(event) => setLines(event.currentTarget.value)} />
+          <textarea
+            rows={2}
+            required
+            value={call.lines}
+            onInput={(event) => call.setLines(event.currentTarget.value)}
+          />
         </label>
         <div class="pair">
           <Field label="Hits" inputMode="numeric" placeholder="1" value={hits} onText={setHits} />
@@ -121,29 +125,51 @@ function RequestForm({ written }: { readonly written: Written }) {
   );
 }
 
-interface VerdictProps {
-  readonly explanation: Explanation;
-  readonly limit: string;
+/** The callers that were limited most lately, each linked to its explanation. */
+function RecentCalls() {
+  const offenders = useStore(live).event?.offenders ?? [];
+  return (
+    <>
+      <div class="head line">
+        <h3>Callers limited lately</h3>
+      </div>
+      {offenders.length === 0 && (
+        <p class="empty">None that may be shown. Calls within their limits are not recorded.</p>
+      )}
+      {offenders.map(({ domain, rule, descriptor }) => (
+        <p key={`${domain} ${rule} ${descriptor}`} class="entry">
+          <Link href={addressOf('explain', { domain, descriptor })} text={`${domain}: ${descriptor}`} />
+        </p>
+      ))}
+    </>
+  );
+}
+
+function Command({ text }: { readonly text: string }) {
+  return (
+    <Card title="As a command" columns={12} end={<CopyButton text={text} label="Copy the command" />}>
+      <pre class="foot" tabIndex={0}>
+        {text}
+      </pre>
+    </Card>
+  );
 }
 
 /** What would be answered, and which limits are the reason. */
-function Verdict({ explanation: { answer, error, at, descriptors }, limit }: VerdictProps) {
+function Verdict({ explanation, limit }: { readonly explanation: Explanation; readonly limit: string }) {
+  const { answer, error, at, descriptors } = explanation;
   const over = descriptors.filter(({ status }) => status?.code === 'OVER_LIMIT');
   const tone = answer === null ? 'red' : answer.overallCode === 'OK' ? 'well' : 'over';
+  const reason = answer === null ? `The call would fail: ${error?.message}` : answer.reason;
   return (
-    <Notice tone={tone} title={answer === null ? 'No answer' : answer.overallCode}>
+    <Notice tone={tone} title={answer?.overallCode ?? 'No answer'}>
       <p>
-        {answer === null ? `The call would fail: ${error?.message}` : answer.reason}. <Time iso={at} />
+        {reason}. {clock(secondsOf(at))}
       </p>
-      {over.map(({ entries, reason, counter }) => (
-        <p key={textOf(entries)}>
-          <Text text={textOf(entries)} />: <Text text={reason} />
-          {counter !== null && (
-            <>
-              {' '}
-              ({limitText(counter)}), until <Time iso={counter.resetAt} />
-            </>
-          )}
+      {over.map((each) => (
+        <p key={textOf(each)}>
+          <Text text={`${textOf(each)}: ${each.reason}`} />
+          {each.counter !== null && ` (${limitText(each.counter)}), until ${clock(secondsOf(each.counter.resetAt))}`}
         </p>
       ))}
       {limit !== '' && (
@@ -153,33 +179,8 @@ function Verdict({ explanation: { answer, error, at, descriptors }, limit }: Ver
   );
 }
 
-function textOf(entries: ExplainedDescriptor['entries']): string {
+function textOf({ entries }: Pick<ExplainedDescriptor, 'entries'>): string {
   return entries.map(({ key, value }) => `${key}=${value}`).join(', ');
-}
-
-interface StepsProps {
-  readonly explanation: Explanation;
-  readonly written: Written;
-}
-
-function Steps({ explanation: { domain, descriptors }, written }: StepsProps) {
-  return (
-    <>
-      {descriptors.map((descriptor, index) => (
-        <Descriptor
-          key={index}
-          descriptor={descriptor}
-          query={{ domain, descriptor: written.descriptors[index] ?? '' }}
-          number={index + 1}
-        />
-      ))}
-      <Card title="As a command" columns={12} end={<CopyButton text={commandOf(written)} label="Copy the command" />}>
-        <pre class="foot" tabIndex={0}>
-          {commandOf(written)}
-        </pre>
-      </Card>
-    </>
-  );
 }
 
 interface DescriptorProps {
@@ -190,9 +191,11 @@ interface DescriptorProps {
 }
 
 function Descriptor({ descriptor, query, number }: DescriptorProps) {
-  const { entries, steps, outcome, rule, replacedBy, nearest, counter, otherCounters, status, reason } = descriptor;
+  const { steps, outcome, rule, replacedBy, nearest, counter, otherCounters, status, reason } = descriptor;
+  const counters = counter === null ? [] : [counter, ...otherCounters];
+  const left = status !== null && counter !== null ? `; ${count(status.limitRemaining)} left` : '';
   return (
-    <Card title={`Descriptor ${number}`} columns={12} note={<Text text={textOf(entries)} />}>
+    <Card title={`Descriptor ${number}`} columns={12} note={<Text text={textOf(descriptor)} />}>
       <ol class="steps pad">
         <li>
           Domain <Text text={query.domain} />:{' '}
@@ -202,49 +205,38 @@ function Descriptor({ descriptor, query, number }: DescriptorProps) {
           <Step key={index} step={step} />
         ))}
         <li>
-          {rule === null && (outcome === 'override' ? 'Limit of the request' : 'No rule')}
-          {rule !== null && (
+          {rule === null ? (
+            outcome === 'override' ? (
+              'Limit of the request'
+            ) : (
+              'No rule'
+            )
+          ) : (
             <>
               Rule <Reference rule={rule} />
             </>
           )}
-          {replacedBy !== null && (
-            <>
-              , replaced by <Reference rule={replacedBy} />
-            </>
-          )}
-          {nearest !== null && (
-            <>
-              . The nearest is {nearest.rule !== null && <Reference rule={nearest.rule} />}:{' '}
-              <Text text={nearest.difference} />
-            </>
-          )}
+          {replacedBy !== null && [', replaced by ', <Reference rule={replacedBy} />]}
+          {nearest !== null && [
+            '. The nearest is ',
+            nearest.rule !== null && <Reference rule={nearest.rule} />,
+            ': ',
+            <Text text={nearest.difference} />,
+          ]}
         </li>
-        {(counter === null ? [] : [counter, ...otherCounters]).map((each) => (
-          <>
-            <li>
-              Key{' '}
-              <code>
-                <Text text={each.cacheKey} />
-              </code>
-            </li>
-            <li>
-              <CountOf counter={each} />;{' '}
-              {each.openReservations !== null &&
-                each.openReservations > 0 &&
-                `${counted(each.openReservations, 'open reservation')}; `}
-              {each.algorithm === null ? 'the window ends' : 'until'} <Time iso={each.resetAt} />
-              {each.isInLocalCache && '; the local cache has it as over its limit'}
-              {each.answeredByPolicy !== null && `; the policy ${each.answeredByPolicy} answers`}
-            </li>
-          </>
+        {counters.map((each) => (
+          <li key={each.cacheKey}>
+            <Text text={counterText(each)} />
+            <div class="quiet">
+              Key <Code text={each.cacheKey} />
+            </div>
+          </li>
         ))}
         <li class={`state ${status === null ? 'none' : status.code === 'OK' ? 'well' : 'over'}`}>
-          {status?.code ?? 'No verdict'}: <Text text={reason} />
-          {status !== null && counter !== null && `; ${count(status.limitRemaining)} left`}
+          <Text text={`${status?.code ?? 'No verdict'}: ${reason}${left}`} />
         </li>
       </ol>
-      {counter !== null && (
+      {counters.length > 0 && (
         <p class="actions foot">
           <a class="button" href={addressOf('callers', query)}>
             Counter
@@ -254,42 +246,41 @@ function Descriptor({ descriptor, query, number }: DescriptorProps) {
           </a>
         </p>
       )}
-      {rule !== null && counter !== null && (
-        <RuleChart statisticsKey={rule.statisticsKey} limits={[counter, ...otherCounters]} />
-      )}
+      {rule !== null && counters.length > 0 && <RuleChart statisticsKey={rule.statisticsKey} limits={counters} />}
     </Card>
   );
 }
 
 /** What is counted before the call and after it; of a bucket, its tokens. */
-function CountOf({ counter }: { readonly counter: ExplainedCounter }) {
-  const { count: before, countAfter: after, overdrawn, leased, algorithm, burst } = counter;
+function counterText(counter: ExplainedCounter): string {
+  const { count: before, countAfter: after, overdrawn, leased, algorithm, burst, openReservations: open } = counter;
   const isBucket = algorithm === 'token_bucket' && burst !== null && before !== null;
-  return (
-    <>
-      {isBucket ? 'Tokens left' : 'Count'}{' '}
-      {before === null ? 'not read' : count(isBucket ? Math.max(0, burst - before) : before)}
-      {overdrawn !== null && overdrawn > 0 && `, overdrawn by ${count(overdrawn)}`}
-      {leased !== null && leased > 0 && `, of which ${count(leased)} are leased here`}
-      {after !== null && `, then ${count(isBucket ? Math.max(0, burst - after) : after)}`}, of {limitText(counter)}
-    </>
-  );
+  function shown(value: number): string {
+    return count(isBucket ? Math.max(0, burst - value) : value);
+  }
+  const counts = [
+    `${isBucket ? 'Tokens left' : 'Count'} ${before === null ? 'not read' : shown(before)}`,
+    overdrawn !== null && overdrawn > 0 && `overdrawn by ${count(overdrawn)}`,
+    leased !== null && leased > 0 && `of which ${count(leased)} are leased here`,
+    after !== null && `then ${shown(after)}`,
+    `of ${limitText(counter)}`,
+  ];
+  const notes = [
+    open !== null && open > 0 && counted(open, 'open reservation'),
+    `${algorithm === null ? 'the window ends' : 'until'} ${clock(secondsOf(counter.resetAt))}`,
+    counter.block !== null && `blocked until ${clock(secondsOf(counter.block.until))}`,
+    counter.isInLocalCache && 'the local cache has it as over its limit',
+    counter.answeredByPolicy !== null && `the policy ${counter.answeredByPolicy} answers`,
+  ];
+  const said = [counts.filter(Boolean).join(', '), ...notes.filter(Boolean)];
+  return said.join('; ');
 }
 
 function Step({ step: { key, value, candidates, omitted, otherValues, keys } }: { readonly step: ExplainedStep }) {
+  const others = keys.length > 0 ? `; the keys here are ${keys.join(', ')}` : '';
   return (
     <li>
-      Entry <Text text={`${key}=${value}`} />
-      {candidates.length === 0 && (
-        <>
-          : no rule
-          {keys.length > 0 && (
-            <>
-              ; the keys here are <Text text={keys.join(', ')} />
-            </>
-          )}
-        </>
-      )}
+      Entry <Text text={`${key}=${value}${candidates.length === 0 ? `: no rule${others}` : ''}`} />
       <ul>
         {candidates.map(({ rule, outcome }, index) => (
           <li key={index}>
@@ -306,15 +297,8 @@ function Step({ step: { key, value, candidates, omitted, otherValues, keys } }: 
 function Reference({ rule: { statisticsKey, place } }: { readonly rule: RuleReference }) {
   return (
     <>
-      <a href={addressOf('rules', { rule: statisticsKey })}>
-        <Text text={statisticsKey} />
-      </a>
-      {place !== null && (
-        <span class="quiet">
-          {' '}
-          (<Text text={placeText(place)} />)
-        </span>
-      )}
+      <Link href={addressOf('rules', { rule: statisticsKey })} text={statisticsKey} />
+      {place !== null && <Text text={` (${placeText(place)})`} />}
     </>
   );
 }

@@ -1,15 +1,17 @@
-import type { Fleet, FleetInstance } from '../src/operators/live-answers';
-import { counted } from '../src/text/counted';
+import type { Fleet, FleetInstance, History } from '../src/operators/live-answers';
 import { nameOf, scopeOf, toneOf, useFleet } from './fleet-answer';
-import { limitedShare } from './cards';
+import { limitedShare, limitedShares, percentOf } from './cards';
+import { Chart, type ChartLine } from './chart';
+import { type Series, recordedOf, valuesAt } from './history';
 import type { Tone } from './icons';
 import { live } from './live-events';
 import { Matrix, oddOnes, settingsText } from './matrix';
 import { PageBar } from './page-bar';
 import { Card, Named, Notice, Pill, Table, type TableRow } from './parts';
 import { addressOf } from './route';
+import { Sparkline } from './sparkline';
 import { useStore } from './store';
-import { Text, duration, measure, percent, secondsOf, shortClock } from './text';
+import { Text, counted, duration, measure, percent, secondsOf, shortClock } from './text';
 
 /** All instances: how each is, and which one is odd. */
 export function FleetPage() {
@@ -35,9 +37,6 @@ export function FleetPage() {
     );
   }
   const { instances, pending, omitted, differences, omittedDifferences } = fleet;
-  const isCommon =
-    new Set(instances.map(({ health }) => health?.state)).size === 1 &&
-    instances[0]!.health?.state === event?.health.state;
   const away = instances.filter(({ problem }) => problem !== null).length;
   return (
     <>
@@ -55,26 +54,59 @@ export function FleetPage() {
       <div class="grid">
         <Odd fleet={fleet} />
         <Card title="Instances" columns={12} note="what differs from most is marked ≠">
-          <Table
-            title="Instances"
-            columns={[
-              'Instance',
-              'State!',
-              'Calls/s:',
-              'Limited share:',
-              '99 %, ms:',
-              'Rules!',
-              'weir!',
-              'Runs since!',
-            ]}
-            rows={instances.map((instance) => rowOf(instance, isCommon))}
-          />
+          <InstanceTable fleet={fleet} />
         </Card>
         {differences.length > 0 && (
           <Matrix differences={differences} omitted={omittedDifferences} instances={instances} />
         )}
+        <InstanceCharts instances={instances} />
       </div>
     </>
+  );
+}
+
+/** With more instances, only odd ones have lines, next to that of all as one. */
+const MOST_LINES = 6;
+
+/** Charts with a line for each instance. */
+function InstanceCharts({ instances }: { readonly instances: readonly FleetInstance[] }) {
+  const known = instances.filter(({ id }) => id !== null);
+  const isMany = known.length > MOST_LINES;
+  const shown = isMany ? oddOnes(known).slice(0, MOST_LINES) : known;
+  // Each has a poll of its own: with others, the component is another one.
+  return <ChartsOf key={shown.map(({ id }) => id).join()} instances={shown} hasAll={isMany} />;
+}
+
+interface ChartsProps {
+  readonly instances: readonly FleetInstance[];
+  /** Whether all as one have a line, too. */
+  readonly hasAll: boolean;
+}
+
+function ChartsOf({ instances, hasAll }: ChartsProps) {
+  const all = recordedOf().use().value;
+  const own = instances.map((instance) => ({ instance, history: recordedOf(instance.id!).use().value }));
+  if (all === undefined) return <></>;
+  function linesOf(seriesOf: (history: History) => Series): readonly ChartLine[] {
+    const lines = own.map(({ instance, history }): ChartLine => ({
+      name: nameOf(instance)[0],
+      tone: instance.differs.length > 0 ? 'odd' : 'rest',
+      values: history === undefined ? [] : valuesAt(all!.times, history.times, seriesOf(history)),
+    }));
+    return hasAll ? [...lines, { name: 'all', tone: 'rest', values: seriesOf(all!) }] : lines;
+  }
+  const charts = [
+    ['Limited share of hits, %', linesOf(({ rates }) => limitedShares(rates)), percentOf],
+    ['Answer time, 99 % within, ms', linesOf(({ latency }) => latency.p99), measure],
+  ] as const;
+  return (
+    <div class="c4 grid top-aligned">
+      {charts.map(([title, lines, format]) => (
+        <Card key={title} title={title} columns={12} end="by instance">
+          <Chart label={`${title}, by instance`} history={all} lines={lines} height={170} format={format} />
+        </Card>
+      ))}
+    </div>
   );
 }
 
@@ -122,13 +154,38 @@ const STATES: Readonly<Partial<Record<Tone, string>>> = {
   none: 'not known',
 };
 
-/** @param isCommon whether all instances are in the same state, of which the status on top says more */
-function rowOf(instance: FleetInstance, isCommon: boolean): TableRow {
-  const { version, startedAt, health, loaded, rates, latency, answeredAt, problem, note, differs } = instance;
+interface TableProps {
+  readonly fleet: Fleet;
+  /** Whether the card is narrow. */
+  readonly isShort?: boolean;
+}
+
+const COLUMNS = ['Instance', 'State!', 'Calls/s:', 'Trend!', 'Limited:', '99 %, ms:', 'Rules!', 'weir!', 'Runs since!'];
+/** Of a narrow card. */
+const SHORT = [0, 2, 4, 5];
+
+export function InstanceTable({ fleet: { instances }, isShort = false }: TableProps) {
+  const { event } = useStore(live);
+  const states = new Set([...instances.map(({ health }) => health?.state), event?.health.state]);
+  const shown = isShort ? SHORT : [...COLUMNS.keys()];
+  return (
+    <Table
+      title="Instances"
+      columns={shown.map((column) => COLUMNS[column]!)}
+      rows={instances.map((instance) => {
+        const cells = cellsOf(instance, isShort || states.size === 1);
+        const kind = instance.problem !== null ? 'odd red' : instance.differs.length > 0 ? 'odd amber' : undefined;
+        return { key: scopeOf(instance), kind, cells: shown.map((column) => cells[column]) };
+      })}
+    />
+  );
+}
+
+/** @param isCommon whether nothing is said of its state: all have the same, which the status on top explains */
+function cellsOf(instance: FleetInstance, isCommon: boolean): TableRow['cells'] {
+  const { id, version, startedAt, health, loaded, rates, latency, answeredAt, problem, note, differs } = instance;
   const [name, address] = nameOf(instance);
-  const scope = scopeOf(instance);
   const tone = toneOf(instance);
-  const isOdd = differs.length > 0;
   const answered = answeredAt === null ? '' : `; answered last ${shortClock(secondsOf(answeredAt))}`;
   const wrong = health === null || isCommon ? [] : [health.store, health.rules, health.process];
   const texts =
@@ -140,29 +197,26 @@ function rowOf(instance: FleetInstance, isCommon: boolean): TableRow {
         <Text text={each} />
       </div>
     ));
-  const state =
-    problem !== null
-      ? 'does not answer'
-      : health === null
-        ? 'not asked yet'
-        : health.state === 'green' && isOdd
-          ? 'differs'
-          : STATES[tone]!;
+  const differing = health?.state === 'green' && differs.length > 0 ? 'differs' : STATES[tone]!;
+  const state = problem !== null ? 'does not answer' : health === null ? 'not asked yet' : differing;
   const since = startedAt === null ? undefined : secondsOf(startedAt);
-  return {
-    key: scope,
-    kind: problem !== null ? 'odd red' : isOdd ? 'odd amber' : undefined,
-    cells: [
-      <Named tone={tone} name={name} href={addressOf('live', { scope })} sub={sub} />,
-      <Pill tone={tone} text={state} />,
-      measure(rates?.calls),
-      percent(limitedShare(rates)),
-      rates !== null && latency === null ? 'no calls' : measure(latency?.p99),
-      <Differing is={differs.includes('rules')} text={loaded?.version ?? (health === null ? '' : 'none')} />,
-      <Differing is={differs.includes('version')} text={version ?? ''} />,
-      since !== undefined && `${shortClock(since)}, ${duration(Date.now() / 1000 - since)}`,
-    ],
-  };
+  return [
+    <Named tone={tone} name={name} href={addressOf('live', { scope: scopeOf(instance) })} sub={sub} />,
+    <Pill tone={tone} text={state} />,
+    measure(rates?.calls),
+    id !== null && <Trend key={id} id={id} />,
+    percent(limitedShare(rates)),
+    rates !== null && latency === null ? 'no calls' : measure(latency?.p99),
+    <Differing is={differs.includes('rules')} text={loaded?.version ?? (health === null ? '' : 'none')} />,
+    <Differing is={differs.includes('version')} text={version ?? ''} />,
+    since !== undefined && `${shortClock(since)}, ${duration(Date.now() / 1000 - since)}`,
+  ];
+}
+
+/** The calls of an instance. */
+function Trend({ id }: { readonly id: string }) {
+  const { value: history } = recordedOf(id).use();
+  return history === undefined ? <></> : <Sparkline history={history} values={history.rates.calls} />;
 }
 
 /** What may differ from most instances. */

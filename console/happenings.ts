@@ -1,7 +1,7 @@
 import type { EventMark, History, OutageMark } from '../src/operators/live-answers';
 import type { Shape } from './icons';
 import { addressOf } from './route';
-import { clock, count, duration, spanText } from './text';
+import { clock, counted, duration, spanText } from './text';
 
 /** Something that has happened at a point in time, as charts and lists show it. */
 export interface Happening {
@@ -23,15 +23,29 @@ export interface Outage {
   readonly instances: readonly string[];
   /** Calls for which they did not count; undefined: not known yet. */
   readonly calls: number | undefined;
+  /** What these got, in words: of servers with several policies, of each. */
+  readonly answers: readonly string[];
+}
+
+const ANSWERS: Readonly<Record<NonNullable<OutageMark['policy']>, string>> = {
+  error: 'failed',
+  allow: 'passed without limits',
+  deny: 'were denied',
+  local: 'were counted by each instance',
+};
+
+/** What calls get that the store does not count: `failed`. Null is no policy. */
+export function answerText(policy: OutageMark['policy']): string {
+  return policy === null ? 'counted as the first ones' : ANSWERS[policy];
 }
 
 export function outagesOf(marks: History['marks']): readonly Outage[] {
   const all: Outage[] = [];
   const ofStore = marks.filter((mark): mark is OutageMark => mark.kind === 'store');
-  for (const { at, until, server, calls, instance = '' } of ofStore.sort((one, other) => one.at - other.at)) {
+  for (const { at, until, server, calls, policy, instance = '' } of ofStore.sort((one, other) => one.at - other.at)) {
     const last = all.at(-1);
     const isNew = last === undefined || at > (last.until ?? Infinity);
-    const before = isNew ? { from: at, until: at, servers: [], instances: [], calls: 0 } : last;
+    const before = isNew ? { from: at, until: at, servers: [], instances: [], calls: 0, answers: [] } : last;
     if (!isNew) all.pop();
     all.push({
       from: before.from,
@@ -39,6 +53,7 @@ export function outagesOf(marks: History['marks']): readonly Outage[] {
       servers: [...new Set([...before.servers, server])],
       instances: [...new Set([...before.instances, instance])],
       calls: before.calls === undefined || calls === null ? undefined : before.calls + calls,
+      answers: [...new Set([...before.answers, answerText(policy)])],
     });
   }
   return all;
@@ -71,12 +86,12 @@ const VIEWS: Readonly<Partial<Record<History['marks'][number]['kind'], readonly 
 /** The newest come first. */
 export function happeningsOf(marks: History['marks']): readonly Happening[] {
   const all: Happening[] = [];
-  for (const { from, until, servers, instances, calls } of outagesOf(marks)) {
+  for (const { from, until, servers, instances, calls, answers } of outagesOf(marks)) {
     const seen = instances.length > 1 ? `, seen by ${instances.length} instances` : '';
     const text = `${servers.join(', ')}${seen}`;
     all.push({ at: from, shape: 'down', title: 'Store stopped answering', text });
     if (until === undefined) continue;
-    const cost = calls === undefined ? '' : `; ${calls === 0 ? 'no calls' : `${count(calls)} calls`} affected`;
+    const cost = !calls ? (calls === 0 ? '; no calls' : '') : `; ${counted(calls, 'call')} ${answers.join(' or ')}`;
     all.push({
       at: until,
       shape: 'back',

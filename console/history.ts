@@ -37,6 +37,12 @@ export function recordedOf(instance = ''): Poll<History> {
 
 export type Series = History['latency']['p50'];
 
+/** Values of a history at the times of another one. */
+export function valuesAt(times: readonly number[], own: readonly number[], values: Series): Series {
+  const known = new Map(own.map((time, index) => [time, values[index] ?? null]));
+  return times.map((time) => known.get(time) ?? null);
+}
+
 /** What was read before, and what is later; of the last hour. */
 export function joined(old: History, next: History): History {
   const all = [...old.times, ...next.times];

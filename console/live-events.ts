@@ -19,6 +19,9 @@ const [FIRST_WAIT, LONGEST_WAIT] = [500, 15_000];
 /** The stream of events. It is open while the page is visible: a browser opens six connections to a host at most. */
 export const live = new Store<Live>({ state: 'connecting' });
 
+/** Why this viewer may not change counters: one sentence without its full stop; empty: it may. */
+export const refusal = new Store('');
+
 let current = new AbortController();
 
 export function watch(): void {
@@ -56,7 +59,8 @@ async function readEvents(signal: AbortSignal, onEvent: () => void): Promise<voi
   const silence = new AbortController();
   let timer = setTimeout(() => silence.abort(), SILENCE);
   try {
-    const { body } = await send('events', { signal: AbortSignal.any([signal, silence.signal]) });
+    const { body, headers } = await send('events', { signal: AbortSignal.any([signal, silence.signal]) });
+    refusal.set(refusalOf(headers.get('Weir-Operator-Role')));
     let rest = '';
     for await (const text of body!.pipeThrough(new TextDecoderStream())) {
       clearTimeout(timer);
@@ -69,6 +73,12 @@ async function readEvents(signal: AbortSignal, onEvent: () => void): Promise<voi
     clearTimeout(timer);
   }
   if (live.value.state !== 'stopping') throw new ApiError('the connection is interrupted', 0);
+}
+
+function refusalOf(role: string | null): string {
+  if (role !== 'view') return '';
+  if (token.value !== '') return 'This token has the role view: a change needs one with the role operate';
+  return 'Changes are off: the service has no operator token';
 }
 
 function receive(block: string, onEvent: () => void): void {

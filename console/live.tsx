@@ -1,20 +1,21 @@
 import { useState } from 'preact/hooks';
-import type { Fleet, History, LiveEvent, LiveRates } from '../src/operators/live-answers';
+import type { History, LiveEvent, LiveRates } from '../src/operators/live-answers';
 import { Log, OutageTable } from './activity';
 import { CallerTable } from './callers';
-import { NumberCards, figuresOf, limitedShare } from './cards';
+import { NumberCards, figuresOf } from './cards';
 import { useHappenings } from './changes';
 import { Chart } from './chart';
 import { Sparkline } from './sparkline';
-import { type Scope, nameOf, scopeOf, toneOf, useHistory, useScope } from './fleet-answer';
-import type { Happening } from './happenings';
+import { InstanceTable } from './fleet';
+import { type Scope, useHistory, useScope } from './fleet-answer';
+import { type Happening, answerText } from './happenings';
 import { TONES } from './icons';
 import { live } from './live-events';
 import { PageBar } from './page-bar';
 import { Card, Failure, Named, Share, Table, TokenForm } from './parts';
 import { addressOf } from './route';
 import { useStore } from './store';
-import { clock, duration, measure, percent, secondsOf, shareOf, zone } from './text';
+import { clock, duration, measure, secondsOf, shareOf, zone } from './text';
 
 const EMPTY: History = {
   ...{ interval: 10, times: [], marks: [], rules: [], instances: [] },
@@ -77,7 +78,9 @@ export function LivePage() {
         )}
         <LimitedCallers event={event} scope={scope} />
         {fleet !== undefined && scope.instance === undefined ? (
-          <Instances fleet={fleet} />
+          <Card title="Instances" columns={4} kind="changed" end={<a href={addressOf('fleet')}>Compare</a>}>
+            <InstanceTable isShort fleet={fleet} />
+          </Card>
         ) : (
           <LimitingRules rules={event.rules} history={history} />
         )}
@@ -132,32 +135,6 @@ function LimitedCallers({ event, scope: { fleet, instance } }: { readonly event:
   );
 }
 
-function Instances({ fleet }: { readonly fleet: Fleet }) {
-  return (
-    <Card title="Instances" columns={4} kind="changed" end={<a href={addressOf('fleet')}>Compare</a>}>
-      <Table
-        title="Instances"
-        columns={['Instance', 'Calls/s:', 'Limited:', '99 %, ms:']}
-        rows={fleet.instances.map((instance) => {
-          const { problem, rates, latency } = instance;
-          const [name, address] = nameOf(instance);
-          const scope = scopeOf(instance);
-          const sub = problem === null ? address : 'does not answer';
-          return {
-            key: scope,
-            cells: [
-              <Named tone={toneOf(instance)} name={name} href={addressOf('live', { scope })} sub={sub} />,
-              measure(rates?.calls),
-              percent(limitedShare(rates)),
-              measure(latency?.p99),
-            ],
-          };
-        })}
-      />
-    </Card>
-  );
-}
-
 function LimitingRules({ rules, history }: { readonly rules: LiveEvent['rules']; readonly history: History }) {
   const shown = [...new Map([...rules.denials, ...rules.hits].map((rule) => [rule.statisticsKey, rule])).values()];
   return (
@@ -168,10 +145,10 @@ function LimitingRules({ rules, history }: { readonly rules: LiveEvent['rules'];
         <Table
           title="Busiest rules"
           columns={['Rule', 'Hits/s:', 'Limited:', 'Trend!']}
-          rows={shown.slice(0, 6).map(({ statisticsKey: key, hits, over }) => ({
+          rows={shown.slice(0, 6).map(({ statisticsKey: key, hits, over, calls }) => ({
             key,
             cells: [
-              <Named name={key} href={addressOf('rules', { rule: key })} />,
+              <Named name={key} href={addressOf('rules', { rule: key })} sub={callsText(hits, calls)} />,
               measure(hits),
               <Share share={shareOf(over, hits)} />,
               <Sparkline
@@ -187,20 +164,19 @@ function LimitingRules({ rules, history }: { readonly rules: LiveEvent['rules'];
   );
 }
 
+/** Of several limits, a call has a hit on each. */
+function callsText(hits: number, calls: number): string | undefined {
+  return Math.abs(hits - calls) < 0.01 * hits ? undefined : `${measure(calls)} calls/s`;
+}
+
 /** In an outage: which servers, since when, and what callers get. */
 function StoreServers({ store: { servers, policy } }: { readonly store: LiveEvent['health']['store'] }) {
-  const answers: Readonly<Record<string, string>> = {
-    error: 'Calls get an error, and the proxy decides whether they pass',
-    allow: 'Calls pass: limits do not apply',
-    deny: 'Calls are over their limits',
-    local: 'Each instance counts by itself',
-  };
-  const note =
-    policy === null
-      ? 'counters count as 0: limits do not apply'
-      : `policy ${policy}: ${answers[policy]!.toLowerCase()}`;
   return (
-    <Card title="Servers of the store" columns={8} note={`${note}, unless a rule has its own policy`}>
+    <Card
+      title="Servers of the store"
+      columns={8}
+      note={`calls ${answerText(policy)}${policy === null ? '' : ` (policy ${policy})`}, unless a rule has its own policy`}
+    >
       <Table
         title="Servers of the store"
         columns={['Server', 'Requests/s:', 'Failed/s:', 'Mean, ms:']}

@@ -31,7 +31,8 @@ const PAGES: Readonly<Record<string, readonly [title: string, page: FunctionComp
   help: ['What to do', HelpPage],
 };
 
-function Console() {
+/** Exported, as a module without exports is bundled as a script of Node.js. */
+export function Console() {
   const { page } = useStore(route);
   const { state, reason } = useStore(live);
   const hasToken = useStore(token) !== '';

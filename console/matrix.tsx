@@ -1,8 +1,7 @@
 import type { FleetDifference, FleetInstance } from '../src/operators/live-answers';
-import { counted } from '../src/text/counted';
 import { nameOf, scopeOf } from './fleet-answer';
 import { Card, CopyButton } from './parts';
-import { Text } from './text';
+import { Text, counted } from './text';
 
 /** From this number of instances on, only odd ones have a column. */
 const MOST_COLUMNS = 12;
@@ -39,7 +38,7 @@ export function Matrix({ differences, omitted, instances }: MatrixProps) {
   return (
     <Card
       title="What differs"
-      columns={12}
+      columns={8}
       note="= as most have, ≠ not"
       end={<CopyButton text={asText(differences)} label="Copy" />}
     >

@@ -230,14 +230,50 @@ export function Choice({ label, options, value, onChoose }: ChoiceProps) {
 
 interface FieldProps extends Omit<JSX.IntrinsicElements['input'], 'onInput'> {
   readonly label: string;
+  /** Values that can be chosen. */
+  readonly offered?: readonly string[];
   readonly onText: (text: string) => void;
 }
 
 /** An input after its label. Its attributes lose their type, which is a union of those of each `type`. */
-export function Field({ label, onText, ...input }: FieldProps) {
+export function Field({ label, offered = [], onText, ...input }: FieldProps) {
+  const list = offered.length === 0 ? undefined : `of-${label}`;
   return (
     <label>
-      <span>{label}</span> <input {...(input as object)} onInput={(event) => onText(event.currentTarget.value)} />
+      <span>{label}</span>{' '}
+      <input {...(input as object)} list={list} onInput={(event) => onText(event.currentTarget.value)} />
+      {list !== undefined && <Offered id={list} values={offered} />}
+    </label>
+  );
+}
+
+export function Offered({ id, values }: { readonly id: string; readonly values: readonly string[] }) {
+  return (
+    <datalist id={id}>
+      {values.map((each) => (
+        <option key={each} value={each} />
+      ))}
+    </datalist>
+  );
+}
+
+interface SelectProps extends Pick<ChoiceProps, 'label' | 'options' | 'value'> {
+  readonly required?: boolean;
+  readonly onText: (value: string) => void;
+}
+
+/** A list of which one is chosen, after its label. */
+export function Select({ label, options, onText, ...select }: SelectProps) {
+  return (
+    <label>
+      <span>{label}</span>{' '}
+      <select {...select} onInput={(event) => onText(event.currentTarget.value)}>
+        {options.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
     </label>
   );
 }

@@ -193,10 +193,8 @@ export function ticksOf(most: number): readonly number[] {
   return Array.from({ length: Math.ceil(most / step - 1e-9) + 1 }, (_, index) => index * step);
 }
 
-const TICK = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
-
 export function tickText(tick: number): string {
-  return tick >= 10_000 ? measure(tick) : TICK.format(tick);
+  return tick >= 1_000 ? measure(tick) : String(Number(tick.toPrecision(3)));
 }
 
 /** Round times, of which at most some have room. */

@@ -1,38 +1,25 @@
 import type { LimitOfCounter } from '../src/explain/explanation';
+import type { RuleTotals } from '../src/operators/answers';
 import { live } from './live-events';
 import { CopyButton, Facts, Pill } from './parts';
 import { addressOf } from './route';
 import { RuleChart } from './rule-chart';
 import { type Rates, type Row, ancestors, isLimiting } from './rule-rows';
 import { useStore } from './store';
-import { Text, count, effectText, percent, placeText, shareOf } from './text';
+import { Link, Text, count, counted, effectText, percent, placeText, shareOf } from './text';
 
-/** The chosen rule: its limit, its hits, and whom it limits. */
-export function RuleDetails({
-  row: { domain, rule, parent },
-  rates,
-}: {
+interface DetailsProps {
   readonly row: Row;
   readonly rates: Rates | undefined;
-}) {
+}
+
+/** The chosen rule: its limit, its hits, and whom it limits. */
+export function RuleDetails({ row: { domain, rule, parent }, rates }: DetailsProps) {
   if (rule === undefined) return <></>;
   const descriptor = [...ancestors(parent), rule].map(({ key, value }) => `${key}=${value || 'x'}`).join(',');
   const { limit, totals, place, statisticsKey } = rule;
-  const share = shareOf(totals?.over, totals?.hits);
   const facts: readonly (readonly [string, string | undefined])[] = [
-    [
-      'Since the start',
-      totals === null
-        ? undefined
-        : `${count(totals.hits)} hits, ${count(totals.over)} over the limit (${percent(share)})`,
-    ],
-    ['Within the limit', totals === null ? undefined : count(totals.within)],
-    ['Near the limit', totals === null ? undefined : count(totals.near)],
-    [
-      'From the local cache',
-      totals === null || totals.over === 0 ? undefined : `${count(totals.overByLocalCache)} of those over the limit`,
-    ],
-    ['Allowed by shadow mode', totals === null || totals.shadow === 0 ? undefined : count(totals.shadow)],
+    ...(totals === null ? [] : factsOf(totals)),
     ['When the store fails', rule.onStoreFailure ?? 'as STORE_FAILURE_POLICY says'],
     ['Name', limit?.name],
     ['Replaces', limit?.replaces.join(', ')],
@@ -68,9 +55,24 @@ export function RuleDetails({
   );
 }
 
+function factsOf({ calls, hits, within, near, over, overByLocalCache, shadow }: RuleTotals) {
+  if (hits === 0) return [['Since the start', 'no hits']] as const;
+  const ofCalls = calls === hits ? '' : ` of ${counted(calls, 'call')}`;
+  return [
+    [
+      'Since the start',
+      `${counted(hits, 'hit')}${ofCalls}, ${count(over)} over the limit (${percent(shareOf(over, hits))})`,
+    ],
+    ['Within the limit', `${count(within)}, ${count(near)} of them near it`],
+    ['From the local cache', over === 0 ? '' : `${count(overByLocalCache)} of those over the limit`],
+    ['Allowed by shadow mode', shadow === 0 ? '' : count(shadow)],
+  ] as const;
+}
+
 /** Callers that a rule limits, of those that are limited most. */
 function Limited({ statisticsKey }: { readonly statisticsKey: string }) {
   const callers = useStore(live).event?.offenders?.filter(({ rule }) => rule === statisticsKey) ?? [];
+  if (callers.length === 0) return <></>;
   return (
     <>
       <div class="head line">
@@ -81,9 +83,7 @@ function Limited({ statisticsKey }: { readonly statisticsKey: string }) {
       </div>
       {callers.map(({ domain, descriptor, limited }) => (
         <p key={descriptor} class="entry">
-          <a class="who" href={addressOf('callers', { domain, descriptor })}>
-            <Text text={descriptor} />
-          </a>
+          <Link kind="who" href={addressOf('callers', { domain, descriptor })} text={descriptor} />
           <span class="number">{count(limited)}</span>
         </p>
       ))}

@@ -183,7 +183,7 @@ function RuleRow({ row, rates, history }: RowProps) {
         <>
           <span
             class="cell number"
-            title={`${count(totals.hits)} hits since the start, ${count(totals.over)} over the limit`}
+            title={`${count(totals.hits)} hits of ${count(totals.calls)} calls since the start`}
           >
             {rates === undefined ? measure(known?.hits.at(-1)) : measure(rates.hits)}
           </span>

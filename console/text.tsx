@@ -24,20 +24,54 @@ export function Text({ text }: { readonly text: string }) {
   );
 }
 
-const UNITS = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
-const HUNDREDTHS = new Intl.NumberFormat('en', { maximumFractionDigits: 2, minimumFractionDigits: 2 });
-const TENTHS = new Intl.NumberFormat('en', { maximumFractionDigits: 1, minimumFractionDigits: 1 });
-const SHORT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
-
-export function count(value: number): string {
-  return UNITS.format(value);
+interface LinkProps {
+  readonly href: string;
+  readonly text: string;
+  readonly kind?: string;
 }
+
+export function Link({ href, text, kind }: LinkProps) {
+  return (
+    <a class={kind} href={href}>
+      <Text text={text} />
+    </a>
+  );
+}
+
+export function Code({ text }: { readonly text: string }) {
+  return (
+    <code>
+      <Text text={text} />
+    </code>
+  );
+}
+
+/** With commas between thousands. Formatters of the browser take a tenth of a second to be made. */
+export function count(value: number): string {
+  return value.toFixed(0).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
+}
+
+/** `1 hit`, `1,200 hits`. */
+export function counted(value: number, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+}
+
+const SIZES = [
+  [1e12, 'T'],
+  [1e9, 'B'],
+  [1e6, 'M'],
+  [1e3, 'K'],
+] as const;
 
 /** A rate, a duration or a total at a glance: `4,218`, `802K`. */
 export function measure(value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
-  if (value >= 10_000) return SHORT.format(value);
-  return (value >= 100 || value === 0 ? UNITS : value >= 1 ? TENTHS : HUNDREDTHS).format(value);
+  if (value >= 10_000) {
+    // Also 999,999 is 1M.
+    const [size, name] = SIZES.find(([each]) => value >= 0.9995 * each)!;
+    return `${Number((value / size).toPrecision(3))}${name}`;
+  }
+  return value >= 100 || value === 0 ? count(value) : value.toFixed(value >= 1 ? 1 : 2);
 }
 
 /** A part of a whole, in percent; undefined without a whole. */
@@ -49,23 +83,27 @@ export function shareOf(part: number | null | undefined, whole: number | null | 
 /** `2.1 %`, `97 %`; what is not nothing is never 0. */
 export function percent(share: number | undefined): string {
   if (share === undefined) return '–';
-  if (share === 0 || share >= 99.95) return `${UNITS.format(share)} %`;
-  return `${share < 0.1 ? 'under 0.1' : (share < 10 || share > 99 ? TENTHS : UNITS).format(share)} %`;
+  if (share > 0 && share < 0.1) return 'under 0.1 %';
+  return `${share.toFixed(share === 0 || (share >= 10 && share <= 99) || share >= 99.95 ? 0 : 1)} %`;
 }
 
-const CLOCK = new Intl.DateTimeFormat(undefined, {
-  ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' },
-});
-const DAY = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short' });
-const ZONE = new Intl.DateTimeFormat('en', { timeZoneName: 'short', timeZone: CLOCK.resolvedOptions().timeZone });
+/** The zone of all times: `UTC`, `UTC+5:30`. */
+export const zone = zoneText(-new Date().getTimezoneOffset());
 
-/** The zone of all times. */
-export const zone = ZONE.formatToParts(0).find(({ type }) => type === 'timeZoneName')!.value;
+function zoneText(minutes: number): string {
+  const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
+  return `UTC${minutes === 0 ? '' : `${minutes > 0 ? '+' : '−'}${hours}`}${rest === 0 ? '' : `:${rest}`}`;
+}
 
 /** A time in Unix seconds; with its day if it is not today. */
 export function clock(seconds: number): string {
-  const [day, today] = [DAY.format(seconds * 1000), DAY.format(Date.now())];
-  return `${day === today ? '' : `${day} `}${CLOCK.format(seconds * 1000)}`;
+  const date = new Date(seconds * 1000);
+  const isToday = date.toDateString() === new Date().toDateString();
+  const day = isToday
+    ? ''
+    : `${date.toLocaleDateString(undefined, { weekday: 'short', day: 'numeric', month: 'short' })} `;
+  const parts = [date.getHours(), date.getMinutes(), date.getSeconds()];
+  return day + parts.map((part) => String(part).padStart(2, '0')).join(':');
 }
 
 /** A time in Unix seconds without its seconds. */

@@ -322,6 +322,17 @@ describe('the tokens of operators', () => {
     expect(body).toMatchObject({ status: 403, code: 'forbidden', detail });
   });
 
+  it('have a role, which the answer to a request for events has in a header', async () => {
+    async function roleOf(token: string | undefined): Promise<string | null> {
+      const headers: Readonly<Record<string, string>> = token === undefined ? {} : { 'Weir-Operator-Token': token };
+      const response = await fetch(`http://127.0.0.1:${weir.ports.debug}/api/events`, { method: 'HEAD', headers });
+      return response.headers.get('Weir-Operator-Role');
+    }
+    expect([await roleOf(VIEWER), await roleOf(OPERATOR), await roleOf(FIRST_TOKEN), await roleOf(undefined)]).toEqual([
+      ...['view', 'operate', 'operate', null],
+    ]);
+  });
+
   it('have names, which stand with address and reason at each change in the list and in the log', async () => {
     await hit('ida');
     await send(`DELETE ${counterOf('ida')}&reason=she%20asked`, { token: OPERATOR });

@@ -61,8 +61,7 @@ export class Authorization {
     const presented = tokenOf(ctx) ?? inForm;
     if (presented === undefined)
       throw unauthorized('this request needs an operator token: Authorization: Bearer <token>');
-    const digest = Buffer.from(digestOf(presented));
-    const token = tokens.find((each) => timingSafeEqual(Buffer.from(each.digest), digest));
+    const token = this.#known(presented);
     if (token === undefined) {
       this.#logRejection(ctx);
       throw unauthorized('the operator token is wrong', ', error="invalid_token"');
@@ -72,6 +71,11 @@ export class Authorization {
     const roles = Object.keys(PERMITTED).filter((each) => PERMITTED[each]!.includes(access));
     const message = `the token has the role ${role}, but this request needs one with the role ${roles.join(' or ')}`;
     throw new HttpError({ status: 403, code: 'forbidden', message });
+  }
+
+  #known(presented: string) {
+    const digest = Buffer.from(digestOf(presented));
+    return this.#tokens.find((each) => timingSafeEqual(Buffer.from(each.digest), digest));
   }
 
   get #tokens(): readonly { readonly name: string; readonly role: string; readonly digest: string }[] {
@@ -93,6 +97,11 @@ export class Authorization {
     if (this.#tokens.length > 0 && tokenOf(ctx) === undefined) return false;
     this.check(ctx, 'private');
     return true;
+  }
+
+  /** What the caller of a request may do: the role of its token; `view` where no token is set; undefined: nothing. */
+  roleOf(ctx: Context): string | undefined {
+    return this.#tokens.length === 0 ? 'view' : this.#known(tokenOf(ctx) ?? '')?.role;
   }
 
   /** One line a minute, however many tokens are tried. */

@@ -168,6 +168,8 @@ class EventsController extends OperatorsController {
     parametersOf(this.ctx, []);
     const { authorization, streams } = this.state;
     const seesCallers = authorization.seesCallers(this.ctx);
+    const role = authorization.roleOf(this.ctx);
+    if (role !== undefined) this.ctx.set('Weir-Operator-Role', role);
     streams.open(this.ctx, () => seesCallers && authorization.seesCallers(this.ctx));
   }
 }
