@@ -247,7 +247,7 @@ function cellsOf(state: CounterState): TableRow['cells'] {
     ) : (
       <>
         {clock(end)}
-        {rest > 0 && <span class="sub">in {duration(rest)}</span>}
+        {rest > 0 && <span class="sub nowrap">in {duration(rest)}</span>}
       </>
     ),
   ];

@@ -138,7 +138,7 @@ function RecentCalls() {
       )}
       {offenders.map(({ domain, rule, descriptor }) => (
         <p key={`${domain} ${rule} ${descriptor}`} class="entry">
-          <Link href={addressOf('explain', { domain, descriptor })} text={`${domain}: ${descriptor}`} />
+          <Link kind="who" href={addressOf('explain', { domain, descriptor })} text={`${domain}: ${descriptor}`} />
         </p>
       ))}
     </>

@@ -25,7 +25,7 @@ const EMPTY: History = {
 };
 
 /** Happenings that have room next to the chart. */
-const MOST_HAPPENINGS = 5;
+const MOST_HAPPENINGS = 4;
 
 export function LivePage() {
   const { event } = useStore(live);

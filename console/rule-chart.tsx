@@ -1,3 +1,4 @@
+import { Fragment } from 'preact';
 import type { LimitOfCounter } from '../src/explain/explanation';
 import type { History } from '../src/operators/live-answers';
 import { windowLabel } from '../src/rules/unit';
@@ -28,7 +29,10 @@ export function RuleChart({ statisticsKey, limits = [] }: RuleChartProps) {
   return (
     <>
       {known.map((rule) => (
-        <Lines key={rule.statisticsKey} history={history} rule={rule} />
+        <Fragment key={rule.statisticsKey}>
+          {keys.length > 1 && <p class="small quiet pad">{rule.statisticsKey}, hits per second</p>}
+          <Lines history={history} rule={rule} />
+        </Fragment>
       ))}
     </>
   );

@@ -2,7 +2,7 @@ import { Fragment } from 'preact';
 import type { RuleReference } from '../src/explain/explanation';
 import type { LimitInWords } from '../src/explain/text';
 import type { ListedRule } from '../src/operators/answers';
-import { activeText, activityText, blockText, calendarText, windowText } from '../src/rules/unit';
+import { activeText, activityText, calendarText, windowText } from '../src/rules/unit';
 import { shortened } from '../src/text/excerpt';
 import { visibleLine } from '../src/text/visible';
 
@@ -173,9 +173,13 @@ export function limitText({
   if (burst !== null) parts.push(`burst ${count(burst)}`);
   if (postpaid) parts.push('postpaid');
   if (typeof lease === 'boolean') parts.push(lease ? 'leased' : 'not leased');
-  if (blockFor) parts.push(`blocks for ${blockText(blockFor)}`);
+  if (blockFor) parts.push(`blocks for ${blockedTime(blockFor)}`);
   if (active) parts.push(`active ${activeText(active)}${activity ? activityText(activity) : ''}`);
   return parts.join(', ');
+}
+
+function blockedTime({ first, factor, most }: NonNullable<LimitInWords['blockFor']>): string {
+  return `${duration(first)}${factor === 1 ? '' : `, each time ${factor} times as long, up to ${duration(most)}`}`;
 }
 
 /** What a rule does, in words. */
