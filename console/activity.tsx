@@ -82,12 +82,12 @@ export function OutageTable({ marks }: Pick<History, 'marks'>) {
       ) : (
         <Table
           title="Outages"
-          columns={['From', 'To', 'Lasted:', 'Calls not counted:']}
+          columns={['From', 'To', 'Lasted:', 'Calls:']}
           rows={outages.map(({ from, until, calls, answers }) => ({
             key: from,
             cells: [
-              clock(from),
-              until === undefined ? <Pill tone="red" text="ongoing" /> : clock(until),
+              <span class="nowrap">{clock(from)}</span>,
+              until === undefined ? <Pill tone="red" text="ongoing" /> : <span class="nowrap">{clock(until)}</span>,
               duration((until ?? now) - from),
               <>
                 {calls === undefined ? '–' : count(calls)}

@@ -61,6 +61,7 @@ export function CallerDetails({ query, offender, asksToClear }: DetailsProps) {
   const clearable = mayChange ? states.filter(canChange) : [];
   const change = asked === 'clear' ? (clearable.length > 0 ? { states: clearable, value: null } : undefined) : asked;
   const descriptor = explanation?.descriptors[0];
+  const isFailing = explanation !== undefined && explanation.answer === null;
   return (
     <>
       <div class="c12 page-bar">
@@ -80,7 +81,9 @@ export function CallerDetails({ query, offender, asksToClear }: DetailsProps) {
           </a>
         </span>
       </div>
-      {counters.error !== undefined && counters.error.status !== 404 && <Failure error={counters.error} />}
+      {counters.error !== undefined && counters.error.status !== 404 && !isFailing && (
+        <Failure error={counters.error} />
+      )}
       {error !== undefined && <Failure error={error} />}
       {made.length > 0 && <Made changes={made} />}
       {explanation !== undefined && <Verdict explanation={explanation} offender={offender} />}

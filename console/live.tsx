@@ -179,7 +179,7 @@ function StoreServers({ store: { servers, policy } }: { readonly store: LiveEven
     >
       <Table
         title="Servers of the store"
-        columns={['Server', 'Requests/s:', 'Failed/s:', 'Mean, ms:']}
+        columns={['Server', 'Requests/s:!', 'Failed/s:', 'Mean, ms:!']}
         rows={servers.map(({ server, store: name, state, text, requests, errors, latency }) => ({
           key: `${name} ${server}`,
           cells: [

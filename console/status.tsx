@@ -1,11 +1,23 @@
-import type { HealthPart, ListedHealth } from '../src/operators/live-answers';
+import type { HealthPart, ListedHealth, LiveEvent } from '../src/operators/live-answers';
 import { recordedOf } from './history';
 import { outagesOf } from './happenings';
 import { Icon, TONES, type Tone } from './icons';
 import { live } from './live-events';
 import { addressOf } from './route';
 import { useStore } from './store';
-import { Text, clock, count, measure, percent, secondsOf, shareOf, shortClock, sinceText, spanText } from './text';
+import {
+  Link,
+  Text,
+  clock,
+  count,
+  measure,
+  percent,
+  secondsOf,
+  shareOf,
+  shortClock,
+  sinceText,
+  spanText,
+} from './text';
 
 const WORDS: Readonly<Record<Tone, string>> = {
   ...{ well: 'All is well', amber: 'Impaired', red: 'Failing', none: 'Not known', over: '', lock: '' },
@@ -36,6 +48,7 @@ export function StatusBar() {
     );
   }
   const { health } = event;
+  const { seen, known } = health.instances;
   const tone = TONES[health.state];
   const outages = outagesOf(history?.marks ?? []);
   const last = outages.findLast(({ until }) => until !== undefined);
@@ -54,18 +67,11 @@ export function StatusBar() {
           <span class="quiet">Last outage: store, {spanText(last.from, last.until)}</span>
         )}
       </div>
-      {tone === 'red' && <Runbook health={health} />}
       <ul class="parts">
         <Part name="Store" part={health.store} text={storeText(health.store)} />
-        <Part name="Rules" part={health.rules} text={rulesText(health.rules, event.loaded, tone === 'well')} />
+        <Part name="Rules" part={health.rules} text={rulesText(event)} />
         {health.process.state !== 'green' && <Part name="Process" part={health.process} text="" />}
-        {health.instances.known > 1 && (
-          <Part
-            name="Instances"
-            part={health.instances}
-            text={`${health.instances.seen} of ${health.instances.known}`}
-          />
-        )}
+        {known > 1 && <Part name="Instances" part={health.instances} text={`${seen} of ${known}`} />}
       </ul>
     </section>
   );
@@ -78,12 +84,8 @@ function sinceOf({ state, store }: ListedHealth, outage: number | undefined): nu
   return store.state === 'red' ? outage : worst?.since ? secondsOf(worst.since) : undefined;
 }
 
-function partsOf({ store, rules, process, instances }: ListedHealth): readonly HealthPart[] {
-  return [store, rules, process, instances];
-}
-
 /** What is wrong, the worst first. */
-function Cause({ health, failing }: { readonly health: ListedHealth; readonly failing: number | undefined }) {
+function Cause({ health, failing = 0 }: { readonly health: ListedHealth; readonly failing: number | undefined }) {
   // Other instances mostly have the same trouble.
   const own = [health.store, health.rules, health.process].filter(({ state }) => state === health.state);
   const wrong = health.state === 'green' ? [] : own.length > 0 ? own : [health.instances];
@@ -91,36 +93,19 @@ function Cause({ health, failing }: { readonly health: ListedHealth; readonly fa
     <>
       {wrong.map((part) => (
         <p key={part.text}>
-          {part === health.store && failing !== undefined && failing > 0 && (
-            <b>{percent(failing)} of gRPC calls fail. </b>
-          )}
-          <b class={failing === undefined || failing === 0 ? '' : 'plain'}>
+          {part === health.store && failing > 0 && <b>{percent(failing)} of gRPC calls fail. </b>}
+          <b class={failing > 0 ? 'plain' : ''}>
             <Text text={capital(part.text)} />.
-          </b>{' '}
-          {part.todo !== null && (
-            <>
-              To do: <Todo todo={part.todo} />.
-            </>
-          )}
-          {part === health.rules && health.rules.isRejected && (
-            <>
-              {' '}
-              <a href={addressOf('rules', { view: 'rejected' })}>What is wrong</a>
-            </>
-          )}
+          </b>
+          {part.todo !== null && [' To do: ', <Todo key="todo" todo={part.todo} />, '.']}
+          {part === health.rules &&
+            health.rules.isRejected && [
+              ' ',
+              <Link key="why" href={addressOf('rules', { view: 'rejected' })} text="What is wrong" />,
+            ]}
         </p>
       ))}
     </>
-  );
-}
-
-function Runbook({ health }: { readonly health: ListedHealth }) {
-  const todo = partsOf(health).find(({ state }) => state === 'red')?.todo;
-  if (!todo) return <></>;
-  return (
-    <a class="button danger" href={addressOf('help', { of: todo.link })}>
-      Open the runbook
-    </a>
   );
 }
 
@@ -131,28 +116,23 @@ function storeText({ state, servers }: ListedHealth['store']): string {
   return worst.latency === null ? '' : `${measure(worst.latency)} ms`;
 }
 
-function rulesText(
-  { isRejected }: ListedHealth['rules'],
-  loaded: { readonly rules: number; readonly at: string } | null,
-  isLong: boolean,
-): string {
+function rulesText({ health, loaded }: LiveEvent): string {
   if (loaded === null) return 'none';
-  if (isRejected) return 'rejected';
-  return `${count(loaded.rules)}${isLong ? `, loaded ${shortClock(secondsOf(loaded.at))}` : ''}`;
+  if (health.rules.isRejected) return 'rejected';
+  // Where there is more to be said, it has no room.
+  return `${count(loaded.rules)}${health.state === 'green' ? `, loaded ${shortClock(secondsOf(loaded.at))}` : ''}`;
 }
 
-function Part({
-  name,
-  part: { state, text: whole },
-  text,
-}: {
+interface PartProps {
   readonly name: string;
   readonly part: HealthPart;
   readonly text: string;
-}) {
-  const tone = TONES[state];
+}
+
+function Part({ name, part, text }: PartProps) {
+  const tone = TONES[part.state];
   return (
-    <li class={`part ${tone}`} title={whole}>
+    <li class={`part ${tone}`} title={part.text}>
       <Icon name={tone} />
       <b>{name}</b> {text}
     </li>
