@@ -108,14 +108,14 @@ export function Bands({ outages, frame }: { readonly outages: readonly Outage[];
   );
 }
 
-/** What has happened, on the axis; those that would cover each other are next to each other. */
+/** What has happened, on the axis; those that would cover each other are next to each other, as far as there is room. */
 export function Events({ events, frame }: { readonly events: readonly Happening[]; readonly frame: Frame }) {
-  const { x, top, bottom } = frame;
+  const { x, right, top, bottom } = frame;
   let end = -Infinity;
   return (
     <>
       {events.toReversed().map(({ at, shape, title, text }) => {
-        const left = Math.max(x(at), end + 13);
+        const left = Math.min(right, Math.max(x(at), end + 13));
         end = left;
         return (
           <g key={`${at} ${title} ${text}`} transform={`translate(${left - 6} ${bottom - 6})`}>

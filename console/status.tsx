@@ -50,10 +50,8 @@ export function StatusBar() {
   const { health } = event;
   const { seen, known } = health.instances;
   const tone = TONES[health.state];
-  const outages = outagesOf(history?.marks ?? []);
-  const last = outages.findLast(({ until }) => until !== undefined);
-  const since =
-    sinceOf(health, outages.at(-1)?.from) ?? (tone === 'well' ? (last?.until ?? history?.marks[0]?.at) : undefined);
+  const last = outagesOf(history?.marks ?? []).findLast(({ until }) => until !== undefined);
+  const since = sinceOf(health);
   return (
     <section class={`status ${tone}`} aria-label="Health">
       <p class="overall" role="status">
@@ -77,11 +75,12 @@ export function StatusBar() {
   );
 }
 
-/** When what is not well has begun; undefined: it is not known. */
-function sinceOf({ state, store }: ListedHealth, outage: number | undefined): number | undefined {
-  if (state === 'green' || store.state !== state) return undefined;
-  const [worst] = store.servers;
-  return store.state === 'red' ? outage : worst?.since ? secondsOf(worst.since) : undefined;
+/** When a state has begun: the first part that has it; when all is well, the last part that became so. */
+function sinceOf({ state, store, rules, process, instances }: ListedHealth): number | undefined {
+  const parts = [store, rules, process, instances].filter((part) => part.state === state && part.since !== null);
+  const times = parts.map(({ since }) => secondsOf(since!));
+  if (times.length === 0) return undefined;
+  return state === 'green' ? Math.max(...times) : Math.min(...times);
 }
 
 /** What is wrong, the worst first. */

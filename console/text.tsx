@@ -11,7 +11,7 @@ import { visibleLine } from '../src/text/visible';
  * what follows, is shown by its code. A long one wraps at its separators.
  */
 export function Text({ text }: { readonly text: string }) {
-  const parts = visibleLine(shortened(text)).split(/(?<=[.,/_])(?=[^.,/_])/);
+  const parts = visibleLine(shortened(text)).split(/(?<=[.,/_])(?=[^.,/_])(?<!\d,(?=\d))/);
   return (
     <bdi class="name">
       {parts.map((part, index) => (
