@@ -12,7 +12,7 @@ const KINDS: readonly (readonly [value: string, text: string, shapes: readonly S
   ['', 'All', []],
   ['outages', 'Outages', ['down', 'back']],
   ['rules', 'Rules', ['load', 'reject']],
-  ['changes', 'Counters', ['change']],
+  ['callers', 'Callers', ['limited', 'change']],
   ['starts', 'Starts', ['start', 'stop', 'worker']],
 ];
 

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { Store, useStore } from './store';
 
 /** Relative to the page: a proxy may have put the listener below any path. */
@@ -54,14 +54,22 @@ export interface Answer<T> {
 export function useRead<T>(key: string | undefined, read: () => Promise<T>, version?: unknown): Answer<T> {
   const currentToken = useStore(token);
   const [answer, setAnswer] = useState<Answer<T> & { readonly key?: string | undefined }>({});
+  const reads = useRef({ key, begun: 0, answered: 0 });
+  reads.current.key = key;
   useEffect(() => {
-    if (key === undefined) return undefined;
-    let isCurrent = true;
+    if (key === undefined) return;
+    const number = (reads.current.begun += 1);
+    function show(make: (last: Answer<T>) => Answer<T>): void {
+      const { current } = reads;
+      // Where each answer takes longer than an interval, the next read must not drop it.
+      if (current.key !== key || current.answered > number) return;
+      current.answered = number;
+      setAnswer((last) => ({ ...make(last.key === key ? last : {}), key }));
+    }
     read().then(
-      (value) => isCurrent && setAnswer({ value, key }),
-      (error: ApiError) => isCurrent && setAnswer((last) => ({ ...(last.key === key && last), error, key })),
+      (value) => show(() => ({ value })),
+      (error: ApiError) => show((last) => ({ ...last, error })),
     );
-    return () => (isCurrent = false);
   }, [key, version, currentToken]);
   return key === undefined ? {} : answer;
 }

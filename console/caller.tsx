@@ -27,7 +27,7 @@ import { type Written, bodyOf, commandOf } from './request';
 import { RuleChart } from './rule-chart';
 import { addressOf } from './route';
 import { useStore } from './store';
-import { Link, Text, clock, count, counted, duration, limitText, placeText, secondsOf } from './text';
+import { Link, Text, clock, count, counted, duration, limitText, percent, placeText, secondsOf } from './text';
 
 interface DetailsProps {
   readonly query: Caller;
@@ -173,9 +173,11 @@ function untilText(counter: ExplainedCounter | null): string {
 }
 
 function latelyText(offender: Offender | undefined, by: string): string {
-  if (offender === undefined) return 'Not limited lately';
-  const { limited, isShadow, rule } = offender;
-  return `${counted(limited, 'call')} ${isShadow ? 'over the limit' : 'limited'} lately, by ${rule || by}`;
+  if (offender === undefined || offender.recent === 0) return 'Not limited lately';
+  const { recent, isShadow, rule, since, share } = offender;
+  const what = `${counted(recent, 'call')} ${isShadow ? 'over the limit' : 'limited'} in the last 10 min`;
+  const ofRule = share === null ? '' : `, ${percent(100 * share)} of all calls of the rule`;
+  return `${what}, by ${rule || by}${since === null ? '' : `, since ${clock(secondsOf(since))}`}${ofRule}`;
 }
 
 /** `Blocked until 03:16:05, 4 min after 2 min`: the block before a longer one is said, too. */

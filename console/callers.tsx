@@ -1,14 +1,13 @@
 import type { Offender } from '../src/limiter/offender';
-import type { ListedSetting } from '../src/operators/answers';
-import { useAnswer, useLooks } from './api';
+import { useLooks } from './api';
 import { CallerDetails } from './caller';
 import { useCall } from './call-form';
 import type { Caller } from './counters';
 import { PageBar } from './page-bar';
-import { Answered, Card, Field, Named, Pill, Table } from './parts';
+import { Answered, Card, Field, Named, Pill, Share, Table } from './parts';
 import { addressOf, replaceParameters, route } from './route';
 import { useStore } from './store';
-import { Link, Text, count } from './text';
+import { Link, Text, count, secondsOf, shortClock } from './text';
 
 /** The most callers that are shown. */
 const MOST_SHOWN = 200;
@@ -49,7 +48,7 @@ export function CallersPage() {
   }
   return (
     <>
-      <PageBar title="Callers" text={<Period />} />
+      <PageBar title="Callers" text="Limited calls of the last 10 minutes" />
       <div class="grid">
         <section class="card c8" aria-label="Limited callers">
           <Answered
@@ -118,17 +117,16 @@ function keyOf({ domain, rule, descriptor }: Offender): string {
   return `${domain} ${rule} ${descriptor}`;
 }
 
-function PickList({
-  offenders,
-  chosen,
-}: {
+interface PickProps {
   readonly offenders: readonly Offender[];
   readonly chosen: Offender | undefined;
-}) {
+}
+
+function PickList({ offenders, chosen }: PickProps) {
   return (
     <>
       {offenders.slice(0, MOST_SHOWN).map((offender) => {
-        const { domain, rule, descriptor, limited, isShadow } = offender;
+        const { domain, rule, descriptor, recent } = offender;
         return (
           <a
             key={keyOf(offender)}
@@ -139,16 +137,24 @@ function PickList({
             <span class="who">
               <Text text={descriptor} />
             </span>
-            <b class="number">{count(limited)}</b>
+            <b class="number">{count(recent)}</b>
             <span class="small quiet">
               <Text text={rule === '' ? domain : rule} />
             </span>
-            <span class="small quiet number">{isShadow ? 'shadow mode' : 'limited'}</span>
+            <State offender={offender} />
           </a>
         );
       })}
     </>
   );
+}
+
+/** Whether a caller passes now. */
+function State({ offender: { isShadow, state, since } }: { readonly offender: Offender }) {
+  if (isShadow) return <Pill tone="well" text="passes, shadow mode" />;
+  if (state === 'blocked') return <Pill tone="lock" text="limit of 0" />;
+  if (state === 'passes') return <Pill tone="well" text="passes now" />;
+  return <Pill tone="over" text={since === null ? 'limited' : `limited since ${shortClock(secondsOf(since))}`} />;
 }
 
 /** Callers, those that are limited most first, with what can be looked at for each. */
@@ -158,9 +164,9 @@ export function CallerTable({ offenders }: { readonly offenders: readonly Offend
     <Table
       title="Callers"
       kind="stack"
-      columns={['Caller and rule', 'Limited calls:', 'State', 'Look into!']}
+      columns={['Caller and rule', 'Limited calls:', 'Of its rule:!', 'State', 'Look into!']}
       rows={offenders.map((offender) => {
-        const { domain, rule, descriptor, isShadow, limited, error } = offender;
+        const { domain, rule, descriptor, recent, share, error } = offender;
         const query = { domain, descriptor };
         const sub =
           rule === '' ? `${domain}: a limit of the request` : <Link href={addressOf('rules', { rule })} text={rule} />;
@@ -168,10 +174,9 @@ export function CallerTable({ offenders }: { readonly offenders: readonly Offend
           key: keyOf(offender),
           cells: [
             <Named isRow name={descriptor} href={addressOf('callers', query)} sub={sub} />,
-            <span title={error === 0 ? undefined : `at most ${count(error)} of them are of others`}>
-              {count(limited)}
-            </span>,
-            isShadow ? <Pill tone="well" text="passes, shadow mode" /> : <Pill tone="over" text="limited lately" />,
+            <span title={error === 0 ? undefined : `at most ${count(error)} may be of others`}>{count(recent)}</span>,
+            <Share share={share === null ? undefined : 100 * share} />,
+            <State offender={offender} />,
             <a class="small" aria-label={`Explain ${descriptor.slice(0, 80)}`} href={addressOf('explain', query)}>
               Explain
             </a>,
@@ -180,11 +185,4 @@ export function CallerTable({ offenders }: { readonly offenders: readonly Offend
       })}
     />
   );
-}
-
-/** The time for which callers are counted. */
-function Period() {
-  const { value } = useAnswer<{ readonly settings: readonly ListedSetting[] }>('settings');
-  const period = value?.settings.find(({ name }) => name === 'OFFENDERS_WINDOW')?.value ?? 'OFFENDERS_WINDOW';
-  return <>Counted in the present period of {period}, and in the one before it</>;
 }

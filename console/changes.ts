@@ -1,11 +1,13 @@
+import type { Offender } from '../src/limiter/offender';
 import type { Change } from '../src/operators/live-answers';
 import { Poll, call, token } from './api';
 import { useFleet } from './fleet-answer';
 import { type Happening, happeningsOf } from './happenings';
 import { recordedOf } from './history';
+import { live } from './live-events';
 import { addressOf } from './route';
 import { useStore } from './store';
-import { count } from './text';
+import { count, counted, secondsOf } from './text';
 
 /** Milliseconds between two looks. */
 const LOOK_INTERVAL = 5_000;
@@ -22,12 +24,21 @@ export function useChanges(): readonly Change[] {
   return hasToken ? (value ?? []) : [];
 }
 
-/** All that has happened, and what operators have changed; the newest come first. */
+/** All that has happened, callers that are newly limited, and what operators have changed; the newest come first. */
 export function useHappenings(): readonly Happening[] {
   const { value } = recordedOf().use();
-  const isFleet = useFleet() !== undefined;
-  const changed = useChanges().map((change) => happeningOf(change, isFleet));
-  return [...happeningsOf(value?.marks ?? []), ...changed].sort((one, other) => other.at - one.at);
+  const fleet = useFleet();
+  const { event } = useStore(live);
+  const changed = useChanges().map((change) => happeningOf(change, fleet !== undefined));
+  const limited = (fleet?.offenders ?? event?.offenders ?? []).flatMap(limitedHappening);
+  return [...happeningsOf(value?.marks ?? []), ...limited, ...changed].sort((one, other) => other.at - one.at);
+}
+
+function limitedHappening({ domain, descriptor, rule, since, recent, isShadow }: Offender): readonly Happening[] {
+  if (since === null || isShadow) return [];
+  const text = `${rule === '' ? 'a limit of the request' : rule}, ${counted(recent, 'call')} in the last 10 min`;
+  const link = { href: addressOf('callers', { domain, descriptor }), label: descriptor };
+  return [{ at: secondsOf(since), shape: 'limited', title: 'Newly limited', text, link }];
 }
 
 export function happeningOf(change: Change, isFleet: boolean): Happening {
@@ -35,7 +46,7 @@ export function happeningOf(change: Change, isFleet: boolean): Happening {
   const which = window === null ? '' : ` of the ${window}`;
   const by = `${name === '' ? '' : `${name}, `}from ${from}${isFleet ? ` on ${instance}` : ''}`;
   return {
-    at: Date.parse(at) / 1000,
+    at: secondsOf(at),
     shape: 'change',
     title: `${what === 'counter set' ? 'Counter set' : 'Counter cleared'}${which}`,
     text: `${count(before)} → ${count(after)} · ${by}${reason === null ? '' : ` · “${reason}”`}`,

@@ -38,58 +38,35 @@ export function HelpPage() {
 }
 
 /** From the heading with an anchor to the next one of its level or a higher one; without it, everything. */
-function sectionOf(text: string, anchor: string): readonly string[] {
-  const lines = text.split('\n');
-  const start = lines.findIndex((line) => /^#+ /.test(line) && anchorOf(line) === anchor);
-  if (start === -1) return lines;
-  const level = /^#+/.exec(lines[start]!)![0].length;
-  const end = lines.findIndex((line, index) => index > start && (/^(#+) /.exec(line)?.[1]!.length ?? 9) <= level);
-  return lines.slice(start, end === -1 ? undefined : end);
+function sectionOf(text: string, anchor: string): string {
+  const headings = [...text.matchAll(/^(#+) (.*)$/gm)];
+  const start = headings.find(([, , title]) => anchorOf(title!) === anchor);
+  if (start === undefined) return text;
+  const end = headings.find(({ index, 1: level }) => index > start.index && level!.length <= start[1]!.length);
+  return text.slice(start.index, end?.index);
 }
 
-function anchorOf(heading: string): string {
-  const words = heading.replace(/^#+ /, '').toLowerCase();
-  return words.replaceAll(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-');
+function anchorOf(title: string): string {
+  return title
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(' ', '-');
 }
 
-/** The lines of a paragraph, an item of a list, a row of a table, a heading or a block of code. */
-interface TextBlock {
-  readonly kind: 'text' | 'item' | 'row' | 'heading' | 'code';
-  readonly text: string;
+/** Blocks of code, and between them headings, rows of tables, items of lists and paragraphs. */
+function blocksOf(text: string): readonly string[] {
+  return text.split(/^(```.*\n[^]*?^```)$/m).flatMap((part) => {
+    return part.startsWith('```') ? [part] : part.split(/\n\n+|\n(?=[#|]|- |\d+\. )/).map((block) => block.trim());
+  });
 }
 
-function blocksOf(lines: readonly string[]): readonly TextBlock[] {
-  const blocks: TextBlock[] = [];
-  let isCode = false;
-  let isNew = true;
-  function add(kind: TextBlock['kind'], text: string): void {
-    blocks.push({ kind, text });
-    isNew = false;
-  }
-  for (const line of lines) {
-    const last = blocks.at(-1);
-    if (line.startsWith('```')) {
-      isCode = !isCode;
-      if (isCode) add('code', '');
-      isNew = true;
-    } else if (isCode) blocks[blocks.length - 1] = { kind: 'code', text: `${last!.text}${line}\n` };
-    else if (line.trim() === '' || /^\||^#+ /.test(line)) {
-      isNew = true;
-      if (line.startsWith('#')) add('heading', line.replace(/^#+ /, ''));
-      else if (line.startsWith('|') && !/^\|[-| ]+$/.test(line)) add('row', line.replaceAll(/^\||\|$/g, ''));
-      isNew = true;
-    } else if (/^(?:-|\d+\.) /.test(line)) add('item', line.replace(/^\S+ /, ''));
-    else if (isNew) add('text', line);
-    else blocks[blocks.length - 1] = { ...last!, text: `${last!.text} ${line.trim()}` };
-  }
-  return blocks;
-}
-
-function Block({ block: { kind, text }, path }: { readonly block: TextBlock; readonly path: string }) {
-  if (kind === 'code') return <pre tabIndex={0}>{text}</pre>;
-  const content = <Inline text={text} path={path} />;
-  if (kind === 'heading') return <h2>{content}</h2>;
-  return kind === 'text' ? <p>{content}</p> : <p class={kind}>{content}</p>;
+function Block({ block, path }: { readonly block: string; readonly path: string }) {
+  if (block.startsWith('```')) return <pre tabIndex={0}>{block.replaceAll(/^```.*\n?/gm, '')}</pre>;
+  if (block === '' || /^\|[-| ]+$/.test(block)) return <></>;
+  const content = <Inline text={block.replace(/^#+ |^- |^\d+\. |^\|/, '').replace(/\|$/, '')} path={path} />;
+  if (block.startsWith('#')) return <h2>{content}</h2>;
+  const kind = block.startsWith('|') ? 'row' : /^(?:-|\d+\.) /.test(block) ? 'item' : undefined;
+  return <p class={kind}>{content}</p>;
 }
 
 const PARTS = /`([^`]+)`|\*\*([^*]+)\*\*|\[([^\]]+)\]\(([^)]+)\)/g;
@@ -113,16 +90,14 @@ function Inline({ text, path }: { readonly text: string; readonly path: string }
   );
 }
 
-/** Pages that are not in the console are only named. */
-function Reference({
-  label,
-  target,
-  path,
-}: {
+interface ReferenceProps {
   readonly label: string;
   readonly target: string;
   readonly path: string;
-}) {
+}
+
+/** Pages that are not in the console are only named. */
+function Reference({ label, target, path }: ReferenceProps) {
   const text = <Inline text={label} path={path} />;
   if (target.startsWith('#')) return <a href={addressOf('help', { of: path + target })}>{text}</a>;
   if (/^(?:runbook|operations|operations-reference|operators-api)\.md/.test(target)) {

@@ -60,7 +60,7 @@ function Drawing({ name }: { readonly name: IconName }) {
 }
 
 /** What a mark in charts and lists stands for. */
-export type Shape = 'down' | 'back' | 'load' | 'reject' | 'start' | 'stop' | 'worker' | 'change';
+export type Shape = 'down' | 'back' | 'load' | 'reject' | 'start' | 'stop' | 'worker' | 'change' | 'limited';
 
 /** Drawn in 12 pixels. */
 const MARKS: Readonly<Record<Shape, string>> = {
@@ -72,6 +72,7 @@ const MARKS: Readonly<Record<Shape, string>> = {
   stop: 'M1.5 6a4.5 4.5 0 0 1 9 0a4.5 4.5 0 0 1 -9 0zM4 4l4 4M8 4l-4 4',
   worker: 'M6 1.600a4.4 4.4 0 1 0 0 8.800a4.4 4.4 0 0 0 0-8.800zM6 4v4',
   change: 'M6 1.500v9M1.5 6h9',
+  limited: 'M6 .8a5.2 5.2 0 1 0 0 10.400a5.2 5.2 0 0 0 0-10.400zM3.2 5.400v1.200h5.600v-1.200z',
 };
 
 export function Mark({ shape }: { readonly shape: Shape }) {

@@ -1,15 +1,16 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { RANGES } from './fleet-answer';
 import { Dialog, Facts } from './parts';
-import { addressOf, replaceParameters, route } from './route';
-
-const PAGES: Readonly<Record<string, string>> = {
-  ...{ l: 'live', c: 'callers', r: 'rules', f: 'fleet', e: 'explain', a: 'activity', s: 'settings' },
-};
+import { PAGES, addressOf, replaceParameters, route } from './route';
 
 const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ['/', 'find a caller or a rule'],
-  ['g and l c r f e a s', 'Live, Callers, Rules, Fleet, Explain, Activity, Settings'],
+  [
+    'g and a letter',
+    Object.values(PAGES)
+      .map(([title, key]) => `${key} ${title}`)
+      .join(', '),
+  ],
   ['1 to 4', 'the number that is in the chart'],
   ['j k', 'the next or previous caller or rule'],
   ['c', 'clear the counter of the caller'],
@@ -29,7 +30,7 @@ export function useKeys(onHelp: () => void): void {
       if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
       if (target.closest('input, select, textarea, dialog') !== null || document.querySelector('dialog') !== null)
         return;
-      const page = PAGES[event.key];
+      const [page] = Object.entries(PAGES).find(([, [, key]]) => key === event.key) ?? [];
       if (event.timeStamp - began.current < SEQUENCE && page !== undefined) location.hash = addressOf(page);
       else if (event.key === '/') document.getElementById('find')!.focus();
       else if (event.key === '?') onHelp();

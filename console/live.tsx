@@ -127,7 +127,7 @@ function LimitedCallers({ event, scope: { fleet, instance } }: { readonly event:
     <Card
       title="Limited callers"
       columns={8}
-      note={isOther ? 'of the instance that answers' : 'lately'}
+      note={isOther ? 'of the instance that answers' : 'in the last 10 min'}
       end={<a href={addressOf('callers')}>All callers</a>}
     >
       <CallerTable offenders={offenders.slice(0, 8)} />

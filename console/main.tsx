@@ -12,24 +12,19 @@ import { live, watch } from './live-events';
 import { LivePage } from './live';
 import { PageBar } from './page-bar';
 import { Notice, TokenForm } from './parts';
-import { addressOf, followRoute, route } from './route';
+import { PAGES, addressOf, followRoute, route } from './route';
 import { RulesPage } from './rules';
 import { SettingsPage } from './settings';
 import { StatusBar } from './status';
 import { useStore } from './store';
 import { TopBar } from './top-bar';
 
-const PAGES: Readonly<Record<string, readonly [title: string, page: FunctionComponent]>> = {
-  live: ['Live', LivePage],
-  callers: ['Callers', CallersPage],
-  rules: ['Rules', RulesPage],
-  fleet: ['Fleet', FleetPage],
-  explain: ['Explain', ExplainPage],
-  activity: ['Activity', ActivityPage],
-  settings: ['Settings', SettingsPage],
-  // Links lead to it.
-  help: ['What to do', HelpPage],
+const COMPONENTS: Readonly<Record<string, FunctionComponent>> = {
+  ...{ live: LivePage, callers: CallersPage, rules: RulesPage, fleet: FleetPage, explain: ExplainPage },
+  ...{ activity: ActivityPage, settings: SettingsPage, help: HelpPage },
 };
+/** Links lead to `help`. */
+const TITLES: Readonly<Record<string, readonly [title: string, ...unknown[]]>> = { ...PAGES, help: ['What to do'] };
 
 /** Exported, as a module without exports is bundled as a script of Node.js. */
 export function Console() {
@@ -38,7 +33,8 @@ export function Console() {
   const hasToken = useStore(token) !== '';
   const [isAsking, setAsking] = useState(false);
   const [hasKeys, setKeys] = useState(false);
-  const [title, Page] = PAGES[page] ?? ['Not found', NotFound];
+  const [title] = TITLES[page] ?? ['Not found'];
+  const Page = COMPONENTS[page] ?? NotFound;
   useEffect(() => {
     document.title = `${title} · weir`;
   }, [title]);

@@ -1,5 +1,5 @@
 import { type ComponentChildren, Fragment, type JSX, type VNode } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Answer, type ApiError, token } from './api';
 import { Icon, type Tone } from './icons';
 import { Text, percent } from './text';
@@ -282,7 +282,8 @@ export function Select({ label, options, onText, ...select }: SelectProps) {
 export function TokenForm({ why, isAsked = false }: { readonly why: string; readonly isAsked?: boolean }) {
   const [text, setText] = useState('');
   const form = useRef<HTMLFormElement>(null);
-  useEffect(() => {
+  // Before the next key: an effect would be later.
+  useLayoutEffect(() => {
     if (isAsked) form.current!.querySelector('input')!.focus();
   }, [isAsked]);
   return (
@@ -365,7 +366,7 @@ interface DialogProps {
 /** Over the page; Escape closes it, and its first control is chosen. */
 export function Dialog({ title, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} aria-label={title} onClose={onClose}>
       <h2>{title}</h2>

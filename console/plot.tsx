@@ -108,7 +108,7 @@ export function Bands({ outages, frame }: { readonly outages: readonly Outage[];
   );
 }
 
-/** What has happened, on the axis; those that would cover each other are next to each other, as far as there is room. */
+/** What has happened, on the axis. What would cover another mark is next to it, as far as there is room. */
 export function Events({ events, frame }: { readonly events: readonly Happening[]; readonly frame: Frame }) {
   const { x, right, top, bottom } = frame;
   let end = -Infinity;

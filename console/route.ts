@@ -24,6 +24,17 @@ function read(): Route {
   return { page: page || 'live', parameters: new URLSearchParams(query) };
 }
 
+/** The pages that are chosen on top: what they are called, and the letter that opens each after a `g`. */
+export const PAGES = {
+  live: ['Live', 'l'],
+  callers: ['Callers', 'c'],
+  rules: ['Rules', 'r'],
+  fleet: ['Fleet', 'f'],
+  explain: ['Explain', 'e'],
+  activity: ['Activity', 'a'],
+  settings: ['Settings', 's'],
+} as const;
+
 type Parameters = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /** What stays when another page is opened: which instances and which time are shown. */

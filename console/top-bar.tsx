@@ -1,27 +1,29 @@
 import { useState } from 'preact/hooks';
 import { token } from './api';
 import { nameOf, scopeOf, useFleet } from './fleet-answer';
-import { Icon, type IconName } from './icons';
+import { Icon } from './icons';
 import { live } from './live-events';
-import { addressOf, replaceParameters, route } from './route';
+import { Offered } from './parts';
+import { PAGES, addressOf, replaceParameters, route } from './route';
 import { useStore } from './store';
 
-/** The pages; narrow windows show the first four, the others in a menu. */
-const LINKS: readonly (readonly [page: string, label: string, icon: IconName])[] = [
-  ['live', 'Live', 'live'],
-  ['callers', 'Callers', 'callers'],
-  ['rules', 'Rules', 'rules'],
-  ['fleet', 'Fleet', 'fleet'],
-  ['explain', 'Explain', 'find'],
-  ['activity', 'Activity', 'live'],
-  ['settings', 'Settings', 'rules'],
-];
+/** Narrow windows show the first four pages, each with its picture, the others in a menu. */
 const MAIN_PAGES = 4;
+const ICONS = {
+  live: 'live',
+  callers: 'callers',
+  rules: 'rules',
+  fleet: 'fleet',
+  explain: 'find',
+  activity: 'live',
+  settings: 'rules',
+} as const;
+const LINKS = Object.keys(PAGES) as (keyof typeof PAGES)[];
 
 export function TopBar({ page, onToken }: { readonly page: string; readonly onToken: () => void }) {
   const hasToken = useStore(token) !== '';
   const [isOpen, setOpen] = useState(false);
-  const isOther = LINKS.slice(MAIN_PAGES).some(([name]) => name === page);
+  const isOther = LINKS.slice(MAIN_PAGES).some((name) => name === page);
   function askForToken(): void {
     setOpen(false);
     onToken();
@@ -39,7 +41,7 @@ export function TopBar({ page, onToken }: { readonly page: string; readonly onTo
         weir
       </a>
       <nav aria-label="Pages" class={isOpen ? 'open' : ''}>
-        {LINKS.map(([name, label, icon], index) => (
+        {LINKS.map((name, index) => (
           <a
             key={name}
             class={index < MAIN_PAGES ? '' : 'other'}
@@ -47,8 +49,8 @@ export function TopBar({ page, onToken }: { readonly page: string; readonly onTo
             aria-current={name === page ? 'page' : undefined}
             onClick={() => setOpen(false)}
           >
-            <Icon name={icon} />
-            {label}
+            <Icon name={ICONS[name]} />
+            {PAGES[name][0]}
           </a>
         ))}
         <button
@@ -125,11 +127,7 @@ function Find() {
         onInput={(input) => setText(input.currentTarget.value)}
       />
       <kbd aria-hidden="true">/</kbd>
-      <datalist id="found">
-        {[...new Set([...callers.map(({ descriptor }) => descriptor), ...rules])].map((each) => (
-          <option key={each} value={each} />
-        ))}
-      </datalist>
+      <Offered id="found" values={[...new Set([...callers.map(({ descriptor }) => descriptor), ...rules])]} />
     </form>
   );
 }
