@@ -49,7 +49,7 @@ const MANY_RULES = `domain: shop\ndescriptors:\n${Array.from(
 /** Each page, and what it shows when all of it is there. */
 const PAGES: Readonly<Record<string, string>> = {
   '#/live': 'What changed',
-  '#/callers': 'Counted in the present period',
+  '#/callers': 'Limited calls of the last 10 minutes',
   '#/rules?rule=shop.user': 'Look up a counter',
   '#/rules?view=rejected': 'invalid rate limit unit',
   '#/rules?view=changes': 'per-user',
@@ -179,6 +179,9 @@ it(
     await health.getByRole('link', { name: 'restore the store or the network to it' }).click();
     await page.getByRole('heading', { name: 'WeirStoreAway' }).waitFor();
     await page.context().close();
+    const live = await browser.open(consoleOf(shop));
+    await live.getByText(/^calls failed \(policy error\), unless a rule has its own policy$/).waitFor();
+    await live.context().close();
     await expectReadable(shop, {
       '#/live': 'ongoing',
       '#/explain?domain=shop&descriptor=user%3Dann': 'the call would fail',
@@ -207,6 +210,9 @@ it(
     expect(await setting.locator('.differing').allInnerTexts()).toEqual(['≠ 0.5']);
     const row = page.getByRole('row').filter({ hasText: peers[1]! }).first();
     expect(await row.locator('.unequal').allInnerTexts()).toEqual([expect.stringMatching(/^≠ /)]);
+    const chart = page.getByRole('slider', { name: /^Limited share of hits, %, by instance: / });
+    await chart.waitFor();
+    expect((await chart.getAttribute('aria-label'))!.match(/: (?:no values|[^;]* now)/g)).toHaveLength(3);
     await page.getByLabel('Instances shown').selectOption(peers[1]!);
     await page.goto(page.url().replace('fleet', 'live'));
     await page.getByText(/^Only \S+, 127\.0\.0\.1:/).waitFor();
