@@ -6,8 +6,13 @@ module.exports = {
   // What is worth running before a release: jest.long.config.cjs.
   testPathIgnorePatterns: ['/node_modules/', '\\.long\\.test\\.ts$'],
   testEnvironment: 'node',
-  // From its source, so that no build is needed.
-  moduleNameMapper: { '^#versioning$': '<rootDir>/packages/versioning/src/index.ts' },
+  moduleNameMapper: {
+    // From its source, so that no build is needed.
+    '^#versioning$': '<rootDir>/packages/versioning/src/index.ts',
+    // Its bundle: each test file loads all of RxJS, in 12 ms as one module and in 120 ms as 200.
+    '^rxjs$': '<rootDir>/node_modules/rxjs/dist/bundles/rxjs.umd.js',
+    '^rxjs/testing$': '<rootDir>/test/support/rxjs-testing.cjs',
+  },
   // Only ends tests that hang: on a busy machine, servers start and files are written slowly.
   testTimeout: 120_000,
   // Tests wait for processes and timers as often as they compute: three workers use two cores well.
