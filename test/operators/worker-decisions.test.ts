@@ -9,13 +9,10 @@ describe('a request of operators to several workers', () => {
 
   /** A worker that answers every call with the same value, fails it, or does not answer: undefined. */
   class FakeWorker {
-    readonly forgotten: string[] = [];
-    readonly forget = (cacheKey: string) => void this.forgotten.push(cacheKey);
+    readonly isReady = true;
+    readonly forget = (): void => undefined;
 
-    constructor(
-      readonly answer?: unknown,
-      readonly isReady = true,
-    ) {}
+    constructor(readonly answer?: unknown) {}
 
     call = async (): Promise<readonly unknown[]> => {
       if (this.answer instanceof Error) throw this.answer;
@@ -54,18 +51,5 @@ describe('a request of operators to several workers', () => {
     const none = { times: [], calls: [], denied: [] };
     expect(await decisionsOf(new FakeWorker(none)).watch(caller)).toEqual(none);
     expect(await decisionsOf(new FakeWorker(none), new FakeWorker(null)).watch(caller)).toBeNull();
-  });
-
-  it('for a counter has what all of them hold of it, and whether any has it as over its limit', async () => {
-    const states = [{ leased: 4 }, { leased: 3, isInLocalCache: true }].map((state) => ({ ...STATE, ...state }));
-    const workers = states.map((state) => new FakeWorker(state));
-    const all = { ...STATE, leased: 7, isInLocalCache: true };
-    expect(await decisionsOf(...workers).readCounter(QUERY)).toEqual(all);
-  });
-
-  it('has all that run forget a changed counter, also those that are not ready', async () => {
-    const workers = [new FakeWorker(undefined, false), new FakeWorker(CHANGE)];
-    await decisionsOf(...workers).changeCounter(QUERY, 3);
-    expect(workers.map(({ forgotten }) => forgotten)).toEqual(Array(2).fill([CHANGE.cacheKey]));
   });
 });
