@@ -1,13 +1,12 @@
 import { status } from '@grpc/grpc-js';
-import { RateLimitResponse_Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
 import { requestMessage } from '../support/clients/grpc-client';
 import { entries } from '../support/data/requests';
 import { callByHand } from '../support/clients/call-by-hand';
-import { freePorts } from '../support/processes/free-ports';
 import { MemcachedProcess } from '../support/processes/memcached-process';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import type { WeirProcess } from '../support/processes/weir-process';
+import { type SharedLimits, expectSharedLimits } from './shared-limits';
 import { Shop } from './shop';
 
 const RULES = `domain: shop
@@ -161,7 +160,7 @@ describe('a service with policies for failures of the store', () => {
   });
 });
 
-it('a service with the policy `local` names the rules that it does not cover at each load, and counts them while the store is away', async () => {
+it('a service with the policy `local` names the rules that it does not cover, at each load, and counts them', async () => {
   function rulesWith(...keys: readonly string[]): string {
     const rules = keys.map(
       (key) => `{key: ${key}, rate_limit: {unit: day, requests_per_unit: 9, algorithm: token_bucket}}`,
@@ -183,78 +182,9 @@ it('a service with the policy `local` names the rules that it does not cover at 
 });
 
 describe('two services that share limits of 100 while their store is away', () => {
-  const RULES_OF_100 = 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 100}}]\n';
-  const LIMIT = 100;
-  const ENV = {
-    STORE_FAILURE_POLICY: 'local',
-    LIMIT_RESPONSE_HEADERS_ENABLED: 'true',
-  };
-
-  /** So many calls, one after the other; returns how many have passed. */
-  async function passed(shop: Shop, calls: number, user = 'x'): Promise<number> {
-    let count = 0;
-    for (let call = 0; call < calls; call += 1) {
-      const { overallCode } = await shop.client.shouldRateLimit('shop', [`user=${user}`]);
-      if (overallCode === RateLimitResponse_Code.OK) count += 1;
-    }
-    return count;
-  }
-  /**
-   * Waits until a service counts without the store, or with it again. Its calls for another user end what is in flight,
-   * and add hits.
-   */
-  function counts(shop: Shop, where: 'locally' | 'in the store'): Promise<unknown> {
-    return shop.weir.until(`the service to count ${where}`, async () => {
-      const { responseHeadersToAdd: headers } = await shop.client.shouldRateLimit('shop', ['user=other']);
-      const open = [...(await shop.weir.statistics())].some(
-        ([name, value]) => name.includes('breaker_open') && value > 0,
-      );
-      return headers.some(({ value }) => value === 'local') === (where === 'locally') && open === (where === 'locally');
-    });
-  }
-
-  it.each<{ what: string; share?: 'auto'; isStopped: boolean; offered: number; total: number; stored: number }>([
+  it.each<SharedLimits>([
     // One above the limit, because the rest is divided by two and rounded up. Hits over the limit are added as well.
     { what: 'hangs', isStopped: true, offered: 100, total: 101, stored: 441 },
     { what: 'loses its counts', isStopped: false, offered: 100, total: 101, stored: 400 },
-    {
-      what: 'loses its counts, as many as there are',
-      share: 'auto',
-      isStopped: false,
-      offered: 100,
-      total: 101,
-      stored: 400,
-    },
-    // What they have not used up is there again.
-    { what: 'loses its counts early', isStopped: false, offered: 20, total: 141, stored: 240 },
-  ])('let pass what is left of a limit when it $what, and add each hit once', async (row) => {
-    const { isStopped, offered, total, stored, share = '2' } = row;
-    await using server = await RedisProcess.start();
-    const ports = await freePorts(2);
-    const env = {
-      ...{ ...ENV, BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address, STORE_FAILURE_LOCAL_SHARE: share },
-      OPERATOR_PEERS: ports.map((port) => `127.0.0.1:${port}`).join(),
-    };
-    await using one = await Shop.start({ env: { ...env, DEBUG_PORT: String(ports[0]) } }, RULES_OF_100);
-    await using other = await Shop.start({ env: { ...env, DEBUG_PORT: String(ports[1]) } }, RULES_OF_100);
-    for (const shop of share === 'auto' ? [one, other] : []) {
-      await shop.weir.until('both to be seen', async () => {
-        return (await shop.weir.statistics()).get('ratelimit.store.local_share') === 2;
-      });
-    }
-    let sum = (await passed(one, 20)) + (await passed(other, 20)) + (await passed(one, 1));
-    if (isStopped) server.signal('SIGSTOP');
-    else await server.crash();
-    for (const shop of [one, other]) {
-      await counts(shop, 'locally');
-      sum += await passed(shop, offered);
-    }
-    if (isStopped) server.signal('SIGCONT');
-    else await server.run();
-    for (const shop of [one, other]) await counts(shop, 'in the store');
-    for (const shop of [one, other]) sum += await passed(shop, LIMIT);
-    expect(sum).toBe(total);
-    const [key = ''] = await server.control.keys('shop_user_x_*');
-    expect(await server.control.get(key)).toBe(String(stored));
-  });
+  ])('let pass what is left of a limit when it $what, and add each hit once', (row) => expectSharedLimits(row));
 });

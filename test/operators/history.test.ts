@@ -414,7 +414,7 @@ describe('the history of other instances', () => {
       return heapAfterCollection() + process.memoryUsage().arrayBuffers;
     }
     const [before, bytes] = [memory(), recorder.bytes];
-    for (let number = 0; number < 150; number += 1) {
+    for (let number = 0; number < 110; number += 1) {
       const times = Array.from({ length: 400 }, (_, index) => now - 10 * (400 - index) + (number < 5 ? -100 : 0));
       const line = times.map((_, index) => index + number);
       const [rates, store] = [{ ...RATES }, { requests: line, errors: line, latency: line }];

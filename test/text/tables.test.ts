@@ -63,9 +63,9 @@ describe('a wide map', () => {
     return `user_${index}_1700000000`;
   }
 
-  it('that stays full of 20,000 keys loses none of the newer half', () => {
+  it('that stays full of 5,000 keys loses none of the newer half', () => {
     const wide = new WideMap<number>();
-    const [capacity, count] = [20_000, 400_000];
+    const [capacity, count] = [5_000, 100_000];
     let newest = 0;
     for (let index = 0; index < count; index += 1) {
       if (wide.size === capacity)

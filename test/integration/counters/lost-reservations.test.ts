@@ -20,7 +20,7 @@ const TRIED = 'd_tried_x_1699999980';
 const subscriptions: Subscription[] = [];
 afterEach(() => subscriptions.splice(0).forEach((each) => each.unsubscribe()));
 
-const KINDS = ['Redis', 'Redis behind sentinels', 'Redis Cluster', 'Redis with another one for seconds'] as const;
+const KINDS = ['Redis behind sentinels', 'Redis Cluster', 'Redis with another one for seconds'] as const;
 describe.each(KINDS)('what reservations hold whose process has ended, in %s', (kind) => {
   let server: RedisProcess | RedisSentinels | RedisCluster;
   let second: RedisProcess | undefined;

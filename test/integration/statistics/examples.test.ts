@@ -270,18 +270,19 @@ describe('the example alerts', () => {
     ['WeirManyOverLimit', { domain: 'busy' }, ['20m'], ['9m'], '75% of the hits in busy are over the limit'],
   ];
 
-  it.each(TIMES)('fire and resolve at the expected times: %s', (alertname, of, firing, silent, summary) => {
-    const { labels, annotations } = alerts.find(({ alert }) => alert === alertname)!;
-    const description = annotations['description']?.replace(/\{\{.*\}\}/s, '2001-09-09 01:46:40 +0000 UTC');
-    const exp_alerts = [
-      { exp_labels: { job: 'weir', ...labels, ...of }, exp_annotations: { ...annotations, summary, description } },
-    ];
-    expectSuccess({
-      alert_rule_test: [
+  it('fire and resolve at the expected times', () => {
+    const alert_rule_test = TIMES.flatMap(([alertname, of, firing, silent, summary]) => {
+      const { labels, annotations } = alerts.find(({ alert }) => alert === alertname)!;
+      const description = annotations['description']?.replace(/\{\{.*\}\}/s, '2001-09-09 01:46:40 +0000 UTC');
+      const exp_alerts = [
+        { exp_labels: { job: 'weir', ...labels, ...of }, exp_annotations: { ...annotations, summary, description } },
+      ];
+      return [
         ...firing.map((eval_time) => ({ alertname, eval_time, exp_alerts })),
-        ...silent.map((eval_time) => ({ alertname, eval_time, exp_alerts: [] })),
-      ],
+        ...silent.map((eval_time) => ({ alertname, eval_time, exp_alerts: [] as typeof exp_alerts })),
+      ];
     });
+    expectSuccess({ alert_rule_test });
   });
 
   it('are those whose times are tested, next to a panel that shows the rejections of the gRPC listener by kind', () => {

@@ -188,7 +188,7 @@ describe('reading rule files', () => {
         }
         if (errors.length === 0) expect(configs.length).toBeLessThanOrEqual(1);
       }),
-      { numRuns: 500 },
+      { numRuns: 250 },
     );
   });
 });
@@ -226,7 +226,7 @@ describe('the reader of plain YAML', () => {
     const piece = pieces([scalars, marks, breaks].join('·'));
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 14 }), (all) => void agrees(all.join(''))),
-      { numRuns: 5000 },
+      { numRuns: 2500 },
     );
   });
 
@@ -240,7 +240,7 @@ describe('the reader of plain YAML', () => {
       fc.property(begin, fc.array(piece, { maxLength: 9 }), end, (first, all, last) => {
         agrees(first + all.join('') + last);
       }),
-      { numRuns: 5000 },
+      { numRuns: 2500 },
     );
   });
 
@@ -275,9 +275,9 @@ describe('the reader of plain YAML', () => {
     let supported = 0;
     fc.assert(
       fc.property(begin, value, end, (first, all, last) => void (supported += Number(agrees(first + all + last)))),
-      { numRuns: 3000 },
+      { numRuns: 1500 },
     );
-    expect(supported).toBeGreaterThan(300);
+    expect(supported).toBeGreaterThan(150);
   });
 
   it('supports JSON in any layout', () => {
@@ -286,7 +286,7 @@ describe('the reader of plain YAML', () => {
       fc.property(fc.jsonValue({ maxDepth: 4, stringUnit: 'grapheme' }), layouts, (descriptors, layout) => {
         expect(agrees(JSON.stringify({ domain: 'd', descriptors }, undefined, layout))).toBe(true);
       }),
-      { numRuns: 500 },
+      { numRuns: 250 },
     );
   });
 

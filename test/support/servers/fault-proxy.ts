@@ -20,6 +20,8 @@ export class FaultProxy extends LocalServer {
   delay = 0;
   /** The replies that are late and not yet forwarded. */
   lateReplies = 0;
+  /** All that have been late. */
+  delayed = 0;
   /** The connections to the target, by those of the clients. */
   readonly #pairs = new Map<Socket, Socket>();
   #cutAfter = Infinity;
@@ -88,6 +90,7 @@ export class FaultProxy extends LocalServer {
       if (this.delay > 0 || late.length > 0) {
         late.push(bytes);
         this.lateReplies += 1;
+        this.delayed += 1;
         setTimeout(() => {
           this.lateReplies -= 1;
           client.write(late.shift()!);
