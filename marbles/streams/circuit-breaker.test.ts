@@ -121,7 +121,7 @@ describe('a circuit breaker', () => {
     expect(withoutSent(course(`o 999ms ${most}`))).toEqual(later);
   });
 
-  it('stays closed when half of the outcomes are bad, when fewer than ten are known, or when they are older than a second', () => {
+  it('stays closed when half of the outcomes are bad, fewer than ten are known, or they are older than a second', () => {
     const [half, most] = ['o--b--', 'o--b--b--'];
     expect(withoutSent(course(half.repeat(20)))).toEqual([]);
     expect(withoutSent(course(most.repeat(3)))).toEqual([]);
@@ -142,7 +142,7 @@ describe('a circuit breaker', () => {
     expect(withoutSent(course(`${last}-b--b--b-----x`))).toEqual(['11 fault began', '11 opens', '14 refused x']);
   });
 
-  it('is half-open when its wait is over: the next window is a probe, and further values are refused until that has ended', () => {
+  it('is half-open when its wait is over: the next window is a probe, until whose end further values are refused', () => {
     const events = course('b--b--b-- 300ms op-x-oz');
     expect(events.slice(-7)).toEqual([
       ...OPENING,

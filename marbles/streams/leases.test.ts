@@ -51,6 +51,6 @@ it('calls on a leased key are answered by the policy when nothing is held any mo
   expect(Math.max(...ended.map(({ waited }) => waited))).toBe(TIMEOUT);
 });
 
-it('calls on a leased key are sent as without leases when the store takes longer than a stall, so that its failure is noticed as soon', () => {
+it('calls on a leased key are sent as without leases when the store stalls, so that its failure is noticed as soon', () => {
   expect(sent.filter((batch) => batch === 'x+1').length).toBeGreaterThan(5 * ((END - AWAY) / TIMEOUT));
 });

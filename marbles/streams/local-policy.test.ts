@@ -91,7 +91,7 @@ describe('a call that is answered by the policy local', () => {
     },
   );
 
-  it('has the rest of the whole limit, moves the statistics of its rule and names the policy, but is not in the local cache', () => {
+  it('has the rest of the whole limit, counts for its rule and names the policy, but is not in the local cache', () => {
     const offenders = new Offenders({ capacity: 9, windowSeconds: 60 });
     const responseHeaders = { limit: 'limit', remaining: 'remaining', reset: 'reset' };
     const options = { share: 2, offenders, responseHeaders, localCacheBytes: 1000 };

@@ -81,7 +81,7 @@ describe('the state of a server', () => {
   beforeAll(() => (random = jest.spyOn(Math, 'random').mockReturnValue(1)));
   afterAll(() => random.mockRestore());
 
-  it('is silent a second after a request that is unanswered, asks more and more rarely, and answers with the first answer', () => {
+  it('is silent a second after an unanswered request, asks ever more rarely, and answers with the first answer', () => {
     const hang = { 10: request(5), 20: request(), 30: request() };
     // Probes before 2,500 ms are not answered, those after that in 10 ms.
     const events = course(hang, 9_000, { probe: (time) => (time < 2_500 ? undefined : 10) });

@@ -32,11 +32,14 @@ async function printed(format: string): Promise<readonly [files: string, tests: 
 it('prints workflow commands of GitHub, in which what has a meaning there is escaped', async () => {
   const [files, tests] = await printed('github');
   expect(files.trimEnd().split('\n')).toEqual([
-    "::error file=BASE/wrong/a%2Cb.yaml,line=2,col=46,title=invalid-unit::invalid rate limit unit 'days'. Did you mean `day`? The units are second, minute, hour, day, month, year, week.",
-    '::warning file=BASE/wrong/c.yaml,line=2,col=27,title=empty-field::`value` is empty: the rule matches any value. Give it a value, or remove it.',
+    '::error file=BASE/wrong/a%2Cb.yaml,line=2,col=46,title=invalid-unit::invalid rate limit unit ' +
+      "'days'. Did you mean `day`? The units are second, minute, hour, day, month, year, week.",
+    '::warning file=BASE/wrong/c.yaml,line=2,col=27,title=empty-field::`value` is empty: the rule ' +
+      'matches any value. Give it a value, or remove it.',
   ]);
   expect(tests).toBe(
-    '::error file=BASE/tests/a.decisions,line=3,title=failed-test::1 < 2 & "3": expected OK: 9 left, but it is OK: 4 left\n',
+    '::error file=BASE/tests/a.decisions,line=3,title=failed-test::1 < 2 & "3": expected OK: 9 left, ' +
+      'but it is OK: 4 left\n',
   );
 });
 
@@ -244,7 +247,8 @@ changed d.user (new.yaml:4:12)
       ],
     });
     expect(await diff('-format', 'markdown')).toContain(
-      '### Rules: 2 rules added, 1 rule removed, 1 rule changed\n\n- **added** `d.on_unmatched_deny` (`new.yaml:6:1`)\n',
+      '### Rules: 2 rules added, 1 rule removed, 1 rule changed\n\n- **added** `d.on_unmatched_deny` ' +
+        '(`new.yaml:6:1`)\n',
     );
   });
 

@@ -146,7 +146,8 @@ describe('weir-admin -address', () => {
     await using api = await recordingApi();
     const stderr = await run(api.address, { OPERATOR_TOKEN_FILE: secrets.path('token') });
     expect(stderr).toContain(
-      ': cannot use the file of the operator token: it must contain 16 to 1024 visible ASCII characters, without blanks\n',
+      ': cannot use the file of the operator token: it must contain 16 to 1024 visible ASCII ' +
+        'characters, without blanks\n',
     );
     expect([api.requests, stderr]).toEqual([[], expect.not.stringContaining('secret-line')]);
   });

@@ -315,7 +315,8 @@ ${BY_KEY}  rule shop.user (shop.yaml:3:10)
   it('says whether a limit is enforced for the caller', async () => {
     write({
       'shop.yaml':
-        'domain: gradual\ndescriptors: [{key: user, enforce_percent: 5, rate_limit: {unit: day, requests_per_unit: 0}}]',
+        'domain: gradual\ndescriptors: [{key: user, enforce_percent: 5, rate_limit: {unit: day, ' +
+        'requests_per_unit: 0}}]',
     });
     const { stdout } = await check('-explain', 'gradual', 'user=anna', 'user=ben');
     expect(stdout).toContain('OVER_LIMIT: descriptor 1 is over its limit\n');
@@ -328,7 +329,8 @@ ${BY_KEY}  rule shop.user (shop.yaml:3:10)
   it('says by which network an address is counted', async () => {
     write({
       'shop.yaml':
-        'domain: nets\ndescriptors: [{key: ip, address_prefix: {ipv6: 48}, rate_limit: {unit: day, requests_per_unit: 5}}]',
+        'domain: nets\ndescriptors: [{key: ip, address_prefix: {ipv6: 48}, rate_limit: {unit: day, ' +
+        'requests_per_unit: 5}}]',
     });
     const { stdout } = await check('-explain', 'nets', 'ip=[2001:DB8:1:2::3]:443', 'ip=198.51.100.7', 'ip=x');
     expect(stdout).toContain('\n  counted as ip=2001:db8:1::/48\n  OK: ');

@@ -194,7 +194,7 @@ describe('a table of counts', () => {
     expect([of.size, count('k', 0)]).toEqual([0, 0]);
   });
 
-  it('keeps the state of an algorithm for its lifetime at least, and at most four times as long, and none that changes nothing', () => {
+  it('keeps the state of an algorithm for one to four lifetimes, and none that changes nothing', () => {
     const { table, of, pass } = counts();
     const limit = { name: 'token_bucket', requestsPerUnit: 5, lengthSeconds: 100, burst: undefined } as const;
     const bucket = operation('k', 0, { algorithm: algorithmOf(limit) });

@@ -120,7 +120,7 @@ describe('a heap snapshot', () => {
     });
   }
 
-  it('is a file in the format of browser dev tools, and leaves no ids of objects, which would slow down the garbage collector', async () => {
+  it('is a file in the format of browser dev tools, and leaves no ids of objects, which slow down the collector', async () => {
     const response = await nextSnapshot();
     expect(response.headers).toMatchObject({
       'content-type': 'application/json',

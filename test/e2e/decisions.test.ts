@@ -5,7 +5,7 @@ import { WeirProcess } from '../support/processes/weir-process';
 import { roomInMinute } from '../support/waiting/window-room';
 import { Shop } from './shop';
 
-test('the example rules count each user separately, over gRPC and HTTP together, and answer OVER_LIMIT beyond the limit', async () => {
+test('the example rules count each user separately, over gRPC and HTTP together, up to the limit', async () => {
   const root = join(__dirname, '../../examples');
   await using weir = await WeirProcess.start({ env: { RUNTIME_ROOT: root, RUNTIME_WATCH_ROOT: 'false' } });
   using client = new RateLimitClient(weir.grpcAddress);
@@ -25,7 +25,7 @@ test('the example rules count each user separately, over gRPC and HTTP together,
   expect((await client.shouldRateLimit('shop', ['user=other'])).overallCode).toBe(Code.OK);
 });
 
-test('rules match by list, network and regular expression, in windows of the calendar, for a share of the callers, and by default', async () => {
+test('rules match by list, network and regular expression, by the calendar, for some callers, and by default', async () => {
   const limit = 'rate_limit: { unit: year, requests_per_unit: 1000 }';
   const rules = `domain: shop
 descriptors:
@@ -131,7 +131,7 @@ descriptors:
     expect(statistics.get('ratelimit.service.rate_limit.shop.banned.over_limit_with_local_cache')).toBe(4);
   });
 
-  it('with QUOTA_MODE and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, and the metadata, headers and names of settings of the Go service', async () => {
+  it('with QUOTA_MODE and stopped increments, by the metadata, headers and names of settings of the Go service', async () => {
     const { overallCode, statuses, statistics, dynamicMetadata, headers } = await answer({
       QUOTA_MODE: 'true',
       STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true',

@@ -125,7 +125,8 @@ describe('the gRPC listener with TLS', () => {
       expect(await expiry()).toBe(pair.expiry);
       write(withDaysLeft(-1));
       const rejected =
-        'rejected; keeping the current ones" reason="GRPC_SERVER_TLS_CERT=\\S+tls\\.crt has expired: it was valid until';
+        'rejected; keeping the current ones" reason="GRPC_SERVER_TLS_CERT=\\S+tls\\.crt has expired: ' +
+        'it was valid until';
       await shop.weir.line(new RegExp(rejected));
       expect(await expiry()).toBe(pair.expiry);
     }
@@ -209,7 +210,7 @@ describe('the gRPC listener', () => {
 });
 
 it.concurrent(
-  'a service whose connections reach GRPC_MAX_CONNECTIONS refuses further ones, keeps serving, and logs the beginning and the end',
+  'a service whose connections reach GRPC_MAX_CONNECTIONS refuses further ones, serves, and logs begin and end',
   async () => {
     await using shop = await Shop.start({ env: { GRPC_MAX_CONNECTIONS: '4' } });
     const { weir } = shop;
@@ -234,7 +235,7 @@ it.concurrent(
 );
 
 it.concurrent(
-  'a service whose connections reach the limit of open files closes the idlest of all listeners for new ones, with GOAWAY, and logs it',
+  'a service whose connections reach the limit of open files closes the idlest ones, with GOAWAY, and logs it',
   async () => {
     await using shop = await Shop.start({ openFiles: 128 });
     const { weir } = shop;

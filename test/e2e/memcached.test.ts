@@ -54,7 +54,8 @@ describe('two services on one memcached, with the settings of the Go service', (
     const rate = '{unit: day, requests_per_unit: 3, algorithm: token_bucket}';
     await shop.rules.write('shop.yaml', `domain: shop\ndescriptors:\n  - {key: user, rate_limit: ${rate}}\n`);
     expect(await one.line(/rules rejected/)).toContain(
-      'shop.yaml:3:11: the algorithm token_bucket cannot be used: memcached has no scripts, without which a decision is not atomic',
+      'shop.yaml:3:11: the algorithm token_bucket cannot be used: memcached has no scripts, without ' +
+        'which a decision is not atomic',
     );
     await shop.rules.write('shop.yaml', RULES);
   });

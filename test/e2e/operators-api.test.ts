@@ -35,7 +35,8 @@ const PEER = 'token-of-another-instance';
 function lineOf(name: string, role: string, token: string): string {
   return `${name} ${role} sha256:${createHash('sha256').update(token).digest('hex')}\n`;
 }
-const TOKENS = `# operators\n${lineOf('ann', 'view', VIEWER)}${lineOf('bob', 'operate', OPERATOR)}${lineOf('peers', 'peer', PEER)}`;
+const LINES = [lineOf('ann', 'view', VIEWER), lineOf('bob', 'operate', OPERATOR), lineOf('peers', 'peer', PEER)];
+const TOKENS = `# operators\n${LINES.join('')}`;
 
 const secrets = new SecretMount({ token: `${FIRST_TOKEN}\n`, tokens: TOKENS });
 let shop: Shop;

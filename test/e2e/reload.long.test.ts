@@ -27,7 +27,7 @@ function loads(weir: WeirProcess, count: number, timeout?: number): Promise<true
   return weir.until(`load ${count}`, async () => (await weir.statistics()).get(name) === count || undefined, timeout);
 }
 
-test('rules that need more memory than the heap allows are rejected, and the active ones stay; others of their size are loaded', async () => {
+test('rules that need more memory than the heap allows are rejected, and others of their size are loaded', async () => {
   using files = new Files();
   files.change('put config/first 7');
   const heap = { NODE_OPTIONS: '--max-old-space-size=100' };

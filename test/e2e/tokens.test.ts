@@ -33,7 +33,7 @@ async function left(weir: WeirProcess, customer: string): Promise<number> {
   return ((await response.json()) as { statuses: [{ limitRemaining?: number }] }).statuses[0].limitRemaining ?? 0;
 }
 
-it('the gateway of examples/tokens reserves an estimate, settles what was used, and gives back what a failed call would have', async () => {
+it('the gateway of examples/tokens reserves an estimate, settles what was used, and cancels for a failed call', async () => {
   await using weir = await startWeir();
   await using upstream = new LocalServer(createServer(model));
   await upstream.listen();

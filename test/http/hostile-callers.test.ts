@@ -177,7 +177,7 @@ describe('good requests in one segment with', () => {
 });
 
 describe('half of a connection', () => {
-  it('a caller that ends its half of the connection with its requests is answered to all of them, whenever they are decided', async () => {
+  it('a caller that ends its half of the connection is answered to all of its requests, whenever they are decided', async () => {
     const { requested, cancelled, decide } = pendingDecisions();
     const reserved: ((value: Reserved) => void)[] = [];
     const reservations = { reserve: () => new Promise<Reserved>((resolve) => reserved.push(resolve)) };

@@ -100,7 +100,7 @@ describe('POST /json', () => {
     return answerOf('/json', { method: 'POST', body, headers });
   }
 
-  it('decides the request in the body and answers 200, or 429 for OVER_LIMIT, with the verdict as JSON, whatever the Content-Type', async () => {
+  it('decides the request in the body, and answers 200 or 429 with the verdict as JSON, whatever the Content-Type', async () => {
     expect(await send(REQUEST)).toEqual([200, 'application/json', '{"overallCode":"OK","statuses":[{"code":"OK"}]}']);
     expect(requests).toMatchObject([{ domain: 'd', descriptors: [{ entries: [{ key: 'a', value: 'b' }] }] }]);
     decide = always(OVER_LIMIT);

@@ -39,7 +39,7 @@ it('the debug listener with TLS answers over TLS alone, and counts what is none'
   expect(rejected).toEqual([expect.stringMatching(/^tls_handshake: .*http request/)]);
 });
 
-it('a caller sends nothing to a server whose certificate has another name or issuer, or is another than the expected one', async () => {
+it('a caller sends nothing to a server whose certificate has another name or issuer, or is not the expected one', async () => {
   await expect(call({ name: 'weir-two', context: trusted })).rejects.toThrow(/does not match certificate's altnames/);
   await expect(call({ name: 'weir-one', context: createSecureContext() })).rejects.toThrow(
     'not accepted: UNABLE_TO_VERIFY_LEAF_SIGNATURE',

@@ -147,7 +147,7 @@ const options = fc.record({
   shadowMode: fc.constantFrom(false, false, true),
 });
 
-it('rules in every combination of stopped increments, a local cache, quotas, shadow mode, all_or_nothing and on_unmatched decide as the page says', () => {
+it('rules in every combination of the settings and rule options that change decisions decide as the page says', () => {
   const requests = fc.array(fc.array(asked, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 12 });
   const ruleset = buildRuleset([
     { ...domainConfig('shop', ...Object.entries(POLICIES).map(ruleOf)), unmatched: ruleConfig(DENY) },

@@ -508,7 +508,8 @@ describe('response headers', () => {
     ['a', '"5-per-minute";q=5;qu="requests";w=60', '"5-per-minute";r=4;t=50'],
     [
       'five b b',
-      '"2-per-5-minute";q=2;qu="requests";w=300, "3-per-minute";q=3;qu="requests";w=60, "3-per-minute-2";q=3;qu="requests";w=60',
+      '"2-per-5-minute";q=2;qu="requests";w=300, "3-per-minute";q=3;qu="requests";w=60, ' +
+        '"3-per-minute-2";q=3;qu="requests";w=60',
       '"2-per-5-minute";r=1;t=290, "3-per-minute";r=2;t=50, "3-per-minute-2";r=1;t=50',
     ],
     ['named', String.raw`"a \"b\" \\ %C3%BC";q=7;qu="requests";w=60`, String.raw`"a \"b\" \\ %C3%BC";r=6;t=50`],

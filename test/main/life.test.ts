@@ -42,7 +42,7 @@ function started(opened: Promise<Serving>, env: Readonly<Record<string, string>>
 }
 
 describe('the life of a service', () => {
-  it('ends at the second signal, or when the time for a drain has passed since the first, if the listeners do not open', async () => {
+  it('ends at the second signal, or when the time for a drain has passed, if the listeners do not open', async () => {
     const twice = started(new Promise(() => undefined));
     twice.signal$.next('SIGTERM');
     twice.signal$.next('SIGTERM');

@@ -58,7 +58,8 @@ describe('a start reports all of its problems at once', () => {
 
   it('but not files of settings that have no effect', () => {
     const { problems, warnings } = startWith(
-      'GRPC_SERVER_TLS_CERT=/none REDIS_TLS_CACERT=/none REDIS_URL=a:1 PROMETHEUS_MAPPER_YAML=/none DECISION_LOG_OUTPUT=/none/x',
+      'GRPC_SERVER_TLS_CERT=/none REDIS_TLS_CACERT=/none REDIS_URL=a:1 PROMETHEUS_MAPPER_YAML=/none ' +
+        'DECISION_LOG_OUTPUT=/none/x',
     );
     expect(problems).toEqual([]);
     expect(warnings.map((warning) => warning.split(' ').slice(1, 4).join(' '))).toEqual(

@@ -126,7 +126,8 @@ describe('a server of the counter store', () => {
     const { view, server } = viewed({ ...store('local'), config$: always(configOf(ruleset)) });
     server.connected(0, 'connect ECONNREFUSED');
     expect(shown(view.health.store)).toBe(
-      'red: 10.0.0.1:6379: not connected for 0 s (connect ECONNREFUSED): each instance counts by itself (policy local), but calls for 1 rule fail',
+      'red: 10.0.0.1:6379: not connected for 0 s (connect ECONNREFUSED): each instance counts by ' +
+        'itself (policy local), but calls for 1 rule fail',
     );
   });
 

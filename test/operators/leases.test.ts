@@ -43,7 +43,7 @@ it.each(Object.entries(COUNTING))(
   },
 );
 
-it('an explanation says that what is held passes, although others have used up the limit, and not with another limit', async () => {
+it('an explanation says that what is held passes, although the limit is used up, and not with another limit', async () => {
   const { service, decisions, held } = leasing();
   const { cacheKey: key } = (await decisions.readCounter(QUERY)) as CounterState;
   const counted = { requestsPerUnit: 1_000, lengthSeconds: 31_536_000 };

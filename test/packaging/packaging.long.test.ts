@@ -147,7 +147,8 @@ describe('the installed package', () => {
       'DeclarationError,api',
     );
     const program =
-      "import { run } from 'weir-ratelimit'; import { api } from 'weir-ratelimit/versioning'; console.log(typeof run, typeof api)";
+      "import { run } from 'weir-ratelimit'; import { api } from 'weir-ratelimit/versioning'; " +
+      'console.log(typeof run, typeof api)';
     expect(await node('--input-type=module', '-e', program)).toBe('function function');
     expect(existsSync(join(installed, packageFile.exports['./versioning'].types))).toBe(true);
     await expect(node('-e', "require('weir-ratelimit/dist/cli/flags.js')")).rejects.toThrow(

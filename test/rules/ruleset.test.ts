@@ -189,15 +189,20 @@ it('the list of rules has the lines of the Go service, a comment on unlimited ru
     'closed.on_unmatched_deny: unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: false # denied',
     'shop.banned: unit=DAY requests_per_unit=0, shadow_mode: true, quota_mode: false',
     'shop.blocks: unit=DAY requests_per_unit=5 block_for=24h, shadow_mode: false, quota_mode: false',
-    'shop.blocks_longer: unit=MINUTE requests_per_unit=5 block_for=1m30s factor=2 most=1h forgotten_after=24h, shadow_mode: false, quota_mode: false',
+    'shop.blocks_longer: unit=MINUTE requests_per_unit=5 block_for=1m30s factor=2 most=1h ' +
+      'forgotten_after=24h, shadow_mode: false, quota_mode: false',
     'shop.both: unit=SECOND requests_per_unit=5, shadow_mode: false, quota_mode: false, all_or_nothing: true',
     'shop.bucket: unit=DAY requests_per_unit=5 algorithm=token_bucket burst=9, shadow_mode: false, quota_mode: false',
     'shop.exact: unit=DAY requests_per_unit=5 lease=false, shadow_mode: false, quota_mode: false',
-    'shop.hours: unit=DAY requests_per_unit=5 active=monday-friday 08:00-18:00,08:00-18:00 UTC, shadow_mode: false, quota_mode: false, address_prefix of hours: 24/64',
-    'shop.leased: unit=DAY requests_per_unit=5 algorithm=token_bucket lease=true, shadow_mode: false, quota_mode: false',
+    'shop.hours: unit=DAY requests_per_unit=5 active=monday-friday 08:00-18:00,08:00-18:00 UTC, ' +
+      'shadow_mode: false, quota_mode: false, address_prefix of hours: 24/64',
+    'shop.leased: unit=DAY requests_per_unit=5 algorithm=token_bucket lease=true, shadow_mode: ' +
+      'false, quota_mode: false',
     'shop.long: unit=DAY unit_multiplier=3 requests_per_unit=5, shadow_mode: false, quota_mode: false',
-    'shop.monthly: unit=MONTH time_zone=Asia/Tokyo starts_on=15 requests_per_unit=5, shadow_mode: false, quota_mode: false',
-    'shop.part: unit=DAY requests_per_unit=5, shadow_mode: false, quota_mode: false, enforce_percent: 7, on_store_failure: deny',
+    'shop.monthly: unit=MONTH time_zone=Asia/Tokyo starts_on=15 requests_per_unit=5, shadow_mode: ' +
+      'false, quota_mode: false',
+    'shop.part: unit=DAY requests_per_unit=5, shadow_mode: false, quota_mode: false, ' +
+      'enforce_percent: 7, on_store_failure: deny',
     'shop.slide: unit=DAY requests_per_unit=5 algorithm=sliding_window, shadow_mode: false, quota_mode: false',
     'shop.staff: unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: false # unlimited',
     'shop.two: unit=DAY requests_per_unit=9, shadow_mode: false, quota_mode: false',

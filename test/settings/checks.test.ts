@@ -7,10 +7,10 @@ const PROBLEMS: Readonly<Record<string, string>> = {
     'GRPC_SERVER_USE_TLS=true GRPC_SERVER_TLS_KEY=/key.pem',
   'GRPC_SERVER_USE_TLS is true, but GRPC_SERVER_TLS_KEY is not set; set it to the path of a PEM file.':
     'GRPC_SERVER_USE_TLS=true GRPC_SERVER_TLS_CERT=/cert.pem',
-  'GRPC_CLIENT_TLS_CACERT is set, but TLS is off; set GRPC_SERVER_USE_TLS=true to verify client certificates, or remove GRPC_CLIENT_TLS_CACERT.':
-    'GRPC_CLIENT_TLS_CACERT=/ca.pem',
-  'GRPC_CLIENT_TLS_SAN is set, but clients present no certificate unless GRPC_CLIENT_TLS_CACERT is set; set both or neither.':
-    'GRPC_CLIENT_TLS_SAN=edge.example',
+  ['GRPC_CLIENT_TLS_CACERT is set, but TLS is off; set GRPC_SERVER_USE_TLS=true to verify client ' +
+  'certificates, or remove GRPC_CLIENT_TLS_CACERT.']: 'GRPC_CLIENT_TLS_CACERT=/ca.pem',
+  ['GRPC_CLIENT_TLS_SAN is set, but clients present no certificate unless GRPC_CLIENT_TLS_CACERT ' +
+  'is set; set both or neither.']: 'GRPC_CLIENT_TLS_SAN=edge.example',
   'REDIS_TLS_CLIENT_CERT is set, but KVSTORE_TLS_CLIENT_KEY is not; a certificate and its key must be set together.':
     'REDIS_URL=a:1 REDIS_TLS=true REDIS_TLS_CLIENT_CERT=/cert.pem',
   'DEBUG_TLS_KEY is set, but DEBUG_TLS_CERT is not; a certificate and its key must be set together.':
@@ -19,22 +19,24 @@ const PROBLEMS: Readonly<Record<string, string>> = {
     'KVSTORE_URL=a:1 KVSTORE_PERSECOND=1 KVSTORE_PERSECOND_URL=b:1 KVSTORE_PERSECOND_TLS=1 KVSTORE_TLS_CLIENT_CERT=/c',
   'KVSTORE_TLS_CLIENT_KEY is set, but KVSTORE_TLS_CLIENT_CERT is not; a certificate and its key must be set together.':
     'KVSTORE_URL=rediss://store:6379 KVSTORE_TLS_CLIENT_KEY=/key.pem',
-  'CONFIG_GRPC_XDS_CLIENT_TLS_KEY is set, but CONFIG_GRPC_XDS_CLIENT_TLS_CERT is not; a certificate and its key must be set together.':
+  ['CONFIG_GRPC_XDS_CLIENT_TLS_KEY is set, but CONFIG_GRPC_XDS_CLIENT_TLS_CERT is not; a ' +
+  'certificate and its key must be set together.']:
     'CONFIG_TYPE=GRPC_XDS_SOTW CONFIG_GRPC_XDS_SERVER_USE_TLS=1 CONFIG_GRPC_XDS_CLIENT_TLS_KEY=/key.pem',
-  'PLAINCACHE_TLS_CLIENT_KEY is set, but PLAINCACHE_TLS_CLIENT_CERT is not; a certificate and its key must be set together.':
-    'PLAINCACHE_HOST_PORT=a:1 PLAINCACHE_TLS=true PLAINCACHE_TLS_CLIENT_KEY=/key.pem',
+  ['PLAINCACHE_TLS_CLIENT_KEY is set, but PLAINCACHE_TLS_CLIENT_CERT is not; a certificate and its ' +
+  'key must be set together.']: 'PLAINCACHE_HOST_PORT=a:1 PLAINCACHE_TLS=true PLAINCACHE_TLS_CLIENT_KEY=/key.pem',
   'BACKEND_TYPE is kvstore, but KVSTORE_URL is not set; set it to the address of Redis or Valkey.':
     'BACKEND_TYPE=redis',
   'KVSTORE_PERSECOND is true, but KVSTORE_PERSECOND_URL is not set; set it to the address of Redis or Valkey.':
     'KVSTORE_URL=a:1 KVSTORE_PERSECOND=true',
-  'BACKEND_TYPE is plaincache, but neither PLAINCACHE_HOST_PORT nor PLAINCACHE_SRV is set; set one of them to the memcached servers.':
-    'BACKEND_TYPE=memcache',
+  ['BACKEND_TYPE is plaincache, but neither PLAINCACHE_HOST_PORT nor PLAINCACHE_SRV is set; set ' +
+  'one of them to the memcached servers.']: 'BACKEND_TYPE=memcache',
   'MEMCACHE_HOST_PORT and MEMCACHE_SRV are both set; remove one of them.':
     'MEMCACHE_HOST_PORT=a:1 MEMCACHE_SRV=_memcache._tcp.example',
   'STORE_DECISION_TIMEOUT is longer than REDIS_TIMEOUT; set it to at most 50ms.':
     'REDIS_URL=a:1 REDIS_TIMEOUT=50ms STORE_DECISION_TIMEOUT=51ms',
   'STORE_DECISION_TIMEOUT is longer than KVSTORE_PERSECOND_TIMEOUT; set it to at most 50ms.':
-    'KVSTORE_URL=a:1 KVSTORE_PERSECOND=1 KVSTORE_PERSECOND_URL=b:1 KVSTORE_PERSECOND_TIMEOUT=50ms STORE_DECISION_TIMEOUT=51ms',
+    'KVSTORE_URL=a:1 KVSTORE_PERSECOND=1 KVSTORE_PERSECOND_URL=b:1 KVSTORE_PERSECOND_TIMEOUT=50ms ' +
+    'STORE_DECISION_TIMEOUT=51ms',
   'LIMIT_RESPONSE_HEADERS=structured contradicts LIMIT_RESPONSE_HEADERS_ENABLED=false; remove one of them.':
     'LIMIT_RESPONSE_HEADERS=structured LIMIT_RESPONSE_HEADERS_ENABLED=false',
   'LIMIT_RESPONSE_HEADERS=off contradicts LIMIT_RESPONSE_HEADERS_ENABLED=true; remove one of them.':
@@ -42,29 +44,33 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   'CACHE_KEY_PREFIX contains white space, which keys of memcached may not have; remove it.':
     'MEMCACHE_HOST_PORT=a:1 CACHE_KEY_PREFIX=a\u00a0b',
   'CACHE_KEY_PREFIX has more than 235 bytes, so that no key has the at most 250 bytes of memcached; shorten it.': `MEMCACHE_HOST_PORT=a:1 CACHE_KEY_PREFIX=${'é'.repeat(118)}`,
-  'KVSTORE_PIPELINE_WINDOW is not shorter than REDIS_TIMEOUT, so that no call could be answered; 150us to 5ms are usual.':
-    'REDIS_URL=a:1 REDIS_TIMEOUT=50ms KVSTORE_PIPELINE_WINDOW=50ms',
-  'KVSTORE_PERSECOND_PIPELINE_WINDOW is not shorter than KVSTORE_PERSECOND_TIMEOUT, so that no call could be answered; 150us to 5ms are usual.':
+  ['KVSTORE_PIPELINE_WINDOW is not shorter than REDIS_TIMEOUT, so that no call could be answered; ' +
+  '150us to 5ms are usual.']: 'REDIS_URL=a:1 REDIS_TIMEOUT=50ms KVSTORE_PIPELINE_WINDOW=50ms',
+  ['KVSTORE_PERSECOND_PIPELINE_WINDOW is not shorter than KVSTORE_PERSECOND_TIMEOUT, so that no ' +
+  'call could be answered; 150us to 5ms are usual.']:
     'KVSTORE_URL=a:1 KVSTORE_PERSECOND=1 KVSTORE_PERSECOND_URL=b:1 KVSTORE_PERSECOND_PIPELINE_WINDOW=11s',
-  'REDIS_PIPELINE_WINDOW is not shorter than STORE_DECISION_TIMEOUT, so that no call could be answered; 150us to 5ms are usual.':
-    'MEMCACHE_HOST_PORT=a:1 STORE_DECISION_TIMEOUT=20ms REDIS_PIPELINE_WINDOW=21ms',
+  ['REDIS_PIPELINE_WINDOW is not shorter than STORE_DECISION_TIMEOUT, so that no call could be ' +
+  'answered; 150us to 5ms are usual.']: 'MEMCACHE_HOST_PORT=a:1 STORE_DECISION_TIMEOUT=20ms REDIS_PIPELINE_WINDOW=21ms',
   'LIMIT_LIMIT_HEADER and LIMIT_RESET_HEADER are the same header, X-Limit; give each its own name.':
     'LIMIT_RESPONSE_HEADERS_ENABLED=true LIMIT_LIMIT_HEADER=X-Limit LIMIT_RESET_HEADER=x-limit',
-  'EXTRA_TAGS contains the tag key1, which the metrics of Prometheus and OTLP have a label for already; rename the tag.':
-    'USE_PROMETHEUS=true EXTRA_TAGS=env:a,key1:b',
+  ['EXTRA_TAGS contains the tag key1, which the metrics of Prometheus and OTLP have a label for ' +
+  'already; rename the tag.']: 'USE_PROMETHEUS=true EXTRA_TAGS=env:a,key1:b',
   'EXTRA_TAGS contains the tag le, which the metrics of Prometheus and OTLP have a label for already; rename the tag.':
     'USE_OTLP_METRICS=true EXTRA_TAGS=le:b',
   'EXTRA_TAGS contains the tags a-b and a.b, which are one label of Prometheus and OTLP; rename one of them.':
     'USE_PROMETHEUS=true EXTRA_TAGS=a-b:1,a.b:2',
   'DOG_STATSD_MOGRIFIER_A_PATTERN is not a valid regular expression: invalid or unsupported Perl syntax: (?=.':
-    'USE_DOG_STATSD=true USE_DOG_STATSD_MOGRIFIERS=a DOG_STATSD_MOGRIFIER_A_NAME=x DOG_STATSD_MOGRIFIER_A_PATTERN=(?=x)',
+    'USE_DOG_STATSD=true USE_DOG_STATSD_MOGRIFIERS=a DOG_STATSD_MOGRIFIER_A_NAME=x ' +
+    'DOG_STATSD_MOGRIFIER_A_PATTERN=(?=x)',
   'PORT and GRPC_PORT both use port 8081; give each listener its own port.': 'PORT=8081',
   'DEBUG_PORT and PROMETHEUS_ADDR both use port 6070; give each listener its own port.':
     'USE_PROMETHEUS=true PROMETHEUS_ADDR=localhost:6070',
-  'STATSD_HOST is a socket, whose daemon would receive every statistic twice, without and with tags; enable only one of USE_STATSD and USE_TAGGEDSTATS.':
+  ['STATSD_HOST is a socket, whose daemon would receive every statistic twice, without and with ' +
+  'tags; enable only one of USE_STATSD and USE_TAGGEDSTATS.']:
     'STATSD_HOST=unixstream:///dsd.socket USE_STATSD=true USE_TAGGEDSTATS=true',
-  'DECISION_LOG=all would write to standard output, as the statistics do when USE_STATSD is false and no other output is on; set DECISION_LOG_OUTPUT to stderr or to a file, or enable another output of the statistics, or set DISABLE_STATS=true.':
-    'DECISION_LOG=all USE_STATSD=false',
+  ['DECISION_LOG=all would write to standard output, as the statistics do when USE_STATSD is false ' +
+  'and no other output is on; set DECISION_LOG_OUTPUT to stderr or to a file, or enable another ' +
+  'output of the statistics, or set DISABLE_STATS=true.']: 'DECISION_LOG=all USE_STATSD=false',
 };
 
 test.each(Object.entries(PROBLEMS))('rejects with "%s": %s', (problem, text) => {
@@ -103,7 +109,8 @@ test.each([
 });
 
 test.each([
-  'GRPC_SERVER_USE_TLS=1 GRPC_SERVER_TLS_CERT=/c GRPC_SERVER_TLS_KEY=/k GRPC_CLIENT_TLS_CACERT=/ca GRPC_CLIENT_TLS_SAN=a',
+  'GRPC_SERVER_USE_TLS=1 GRPC_SERVER_TLS_CERT=/c GRPC_SERVER_TLS_KEY=/k GRPC_CLIENT_TLS_CACERT=/ca ' +
+    'GRPC_CLIENT_TLS_SAN=a',
   'KVSTORE_TLS_CLIENT_CERT=/c PLAINCACHE_TLS_CLIENT_KEY=/k',
   'KVSTORE_URL=a:1 KVSTORE_PERSECOND=1 KVSTORE_PERSECOND_URL=/b.sock',
   'BACKEND_TYPE=memory KVSTORE_URL=anything',

@@ -39,7 +39,8 @@ describe('mogrifiers', () => {
 
   test('that the list does not contain, or that have no output, cause a warning', () => {
     expect(readSettings(env('USE_DOG_STATSD=true DOG_STATSD_MOGRIFIER_A_TAGS=x:y')).warnings).toEqual([
-      'DOG_STATSD_MOGRIFIER_A_TAGS has no effect, because TAGGEDSTATS_MOGRIFIERS does not contain A; add A to the list, or remove the variable.',
+      'DOG_STATSD_MOGRIFIER_A_TAGS has no effect, because TAGGEDSTATS_MOGRIFIERS does not contain A; ' +
+        'add A to the list, or remove the variable.',
     ]);
     const { settings, warnings } = readSettings(env('TAGGEDSTATS_MOGRIFIERS=a DOG_STATSD_MOGRIFIER_B_TAGS=?'));
     const reason = 'has no effect, because USE_TAGGEDSTATS is false by default.';

@@ -150,7 +150,8 @@ describe('invalid settings', () => {
     ['KVSTORE_TIMEOUT=5s REDIS_TIMEOUT=no', expect.stringContaining('REDIS_TIMEOUT="no" is invalid')],
     [
       'KVSTORE_PIPELINE_WINDOW=1ms REDIS_PIPELINE_WINDOW=2ms',
-      'KVSTORE_PIPELINE_WINDOW="1ms" and REDIS_PIPELINE_WINDOW="2ms" are two names of one setting and have different values; remove one of them.',
+      'KVSTORE_PIPELINE_WINDOW="1ms" and REDIS_PIPELINE_WINDOW="2ms" are two names of one setting ' +
+        'and have different values; remove one of them.',
     ],
   ])('are reported once, and not again by checks that concern them: %s', (text, problem) => {
     expect(problemsOf(env(text))).toEqual([problem]);

@@ -166,7 +166,8 @@ describe('a declaration is rejected, without a route,', () => {
       "api > version 1: another api block of the vendor 'acme' already has GET /api/foo in version 1",
     );
     expect(() => api(router, { ...OPTIONS, path: 'v' }, foo)).toThrow(
-      "api: the router already has a route named 'api_foo_index', with the path /api/foo{.:format}; give this API another namespace",
+      "api: the router already has a route named 'api_foo_index', with the path /api/foo{.:format}; " +
+        'give this API another namespace',
     );
     expect(router.stack).toHaveLength(registered);
   });

@@ -172,7 +172,7 @@ describe('Vary', () => {
   });
 });
 
-it('an action runs on a new instance that has the context; it may be inherited, asynchronous, and pass the request on', async () => {
+it('an action runs on a new instance with the context; it may be inherited, asynchronous, and pass the request on', async () => {
   const instances = new Set<object>();
   class Base {
     readonly #path: string;

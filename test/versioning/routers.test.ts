@@ -30,7 +30,7 @@ describe('a handler of a parameter', () => {
 });
 
 describe('an error of a handler of a parameter', () => {
-  it('has its own status and Vary: Accept, whichever router the handler is registered on, before or after the block', async () => {
+  it('has its own status and Vary: Accept, whichever router has the handler, before or after the block', async () => {
     const thrown = Object.assign(new Error('no'), { status: 409, expose: true, headers: { Vary: 'Origin' } });
     function refuse(): never {
       throw thrown;
@@ -46,7 +46,7 @@ describe('an error of a handler of a parameter', () => {
   });
 });
 
-it('a route name that two paths would have is that of the first, also over versions, unless the other has one of its own', async () => {
+it('a route name that two paths would have is that of the first, unless the other has one of its own', async () => {
   const { router, routes, start } = routed((it) => {
     it.version(1, () => {
       it.cache({ as: 'v1' }, () => it.resource('user', { only: ['show', 'edit'] }));

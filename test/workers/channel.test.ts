@@ -160,7 +160,7 @@ describe('counters in the memory of the primary', () => {
     return Promise.all(batches.map((batch) => counters.apply(batch)));
   }
 
-  it('give a worker the counts that it would get in one process, for calls of any size, and fail when the primary ends', async () => {
+  it('give a worker the counts of one process, for calls of any size, and fail when the primary ends', async () => {
     const keys = Array.from({ length: 1000 }, (_, index) => `${index}`.padEnd(LONGEST_TABLE_KEY, 'é'));
     const group = stopWhenOver();
     const guarded = keys.map((key) => operation(key, 1, { limit: 3, group }));
@@ -319,7 +319,7 @@ describe('counters in the memory of the primary', () => {
     await store.close();
   });
 
-  it('fail calls that the primary does not answer for five seconds, and those after them at once, until it answers again', async () => {
+  it('fail calls that the primary does not answer for five seconds, and later ones at once, until it answers', async () => {
     // The primary is asked again and again while it does not answer.
     const scheduler = new VirtualTimeScheduler(undefined, 5_600);
     const [one, other] = duplexPair();

@@ -57,7 +57,7 @@ describe('a reload of an instance with two workers', () => {
     expect(server.requests.filter(({ errorDetail }) => errorDetail !== undefined)).toEqual([]);
   });
 
-  it('is rejected when the management server sends 10 bytes that cannot be decompressed; all processes live on, and it recovers', async () => {
+  it('is rejected when the management server sends 10 bytes that cannot be decompressed; all processes recover', async () => {
     await using peer = await ScriptedAdsPeer.start([]);
     const xds = { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: peer.address };
     await using weir = await WeirProcess.start({ env: { ...xds, WORKERS: '2' } });
@@ -76,7 +76,8 @@ describe('a reload of an instance with two workers', () => {
   });
 
   it(
-    'brings the newest of many loads, and 25,000 rules, to all workers and to one that replaces another, without a failed call',
+    'brings the newest of many loads, and 25,000 rules, to all workers and to one that replaces ' +
+      'another, without a failed call',
     async () => {
       await using rules = await RuleFolder.with({ 'shop.yaml': instance.ruleFile(1) });
       await using weir = await start(rules);

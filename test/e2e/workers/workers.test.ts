@@ -75,7 +75,7 @@ describe('an instance with two workers, and counters in memory,', () => {
   });
   afterEach(() => clients[Symbol.dispose]());
 
-  it('gives each worker half of the gRPC connections, also in a burst and after some have closed, and of those of HTTP', async () => {
+  it('gives each worker half of the connections, also in a burst and after some have closed', async () => {
     await instance.expectSpread(weir, [3, 3]);
     // The odd ones are all of one worker.
     for (const [index, client] of clients.all.entries()) if (index % 2 === 1) client[Symbol.dispose]();

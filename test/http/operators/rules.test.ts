@@ -36,9 +36,14 @@ on_unmatched: deny
 `,
   'values.yaml': `domain: values
 descriptors:
-- { key: k, value_in: [b, a], rate_limit: { unit: month, requests_per_unit: 1, calendar: { time_zone: Asia/Tokyo, starts_on: 15 } } }
+- key: k
+  value_in: [b, a]
+  rate_limit: { unit: month, requests_per_unit: 1, calendar: { time_zone: Asia/Tokyo, starts_on: 15 } }
 - { key: k, value_cidr: ::FFFF:10.0.0.0/104 }
-- { key: k, value_regex: ^x, all_or_nothing: true, rate_limits: [{ unit: second, requests_per_unit: 3 }, { unit: day, requests_per_unit: 9 }] }
+- key: k
+  value_regex: ^x
+  all_or_nothing: true
+  rate_limits: [{ unit: second, requests_per_unit: 3 }, { unit: day, requests_per_unit: 9 }]
 `,
 };
 
@@ -120,21 +125,21 @@ it('/api/rules is the tree of the active rules with their places, limits and fla
   ];
   const other = [ruleOf('other.yaml:3:8', { key: 'k', statisticsKey: 'a/b.k', totals: null })];
   const values = [
-    ruleOf('values.yaml:3:10', {
+    ruleOf('values.yaml:3:8', {
       key: 'k',
       value: 'a,b',
       valueIn: ['b', 'a'],
       limit: limitOf(1, 'MONTH', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 15 } }),
       statisticsKey: 'values.k_a,b',
     }),
-    ruleOf('values.yaml:4:10', {
+    ruleOf('values.yaml:6:10', {
       key: 'k',
       value: '10.0.0.0/8',
       valueCidr: '10.0.0.0/8',
       statisticsKey: 'values.k_10_0_0_0/8',
       totals: null,
     }),
-    ruleOf('values.yaml:5:10', {
+    ruleOf('values.yaml:7:8', {
       key: 'k',
       value: '^x',
       valueRegex: '^x',

@@ -95,13 +95,10 @@ export class Caller {
   ) {
     const descriptors = uses.map(({ name, hits }) => descriptor(`${name}=x`, { hitsAddend: hits }));
     const call = { request: request('d', descriptors), ttl, id, onExpiry };
-    return this.reservations
-      .reserve(call)
-      .then(
-        ({ id: given, verdict }) =>
-          `${given === undefined ? 'denied' : 'reserved'} ${verdict.overallCode === Code.OK} ${verdict.statuses.map(({ limitRemaining }) => limitRemaining).join()}`,
-        codeOf,
-      );
+    return this.reservations.reserve(call).then(({ id: given, verdict: { overallCode, statuses } }) => {
+      const left = statuses.map(({ limitRemaining }) => limitRemaining);
+      return `${given === undefined ? 'denied' : 'reserved'} ${overallCode === Code.OK} ${left.join()}`;
+    }, codeOf);
   }
 
   settle(id: string, hits: number | readonly number[]) {

@@ -242,7 +242,7 @@ it.each([
   },
 );
 
-it('a reservation on a cluster that was left half settled counts once what was above it, also just before it is forgotten', async () => {
+it('a reservation on a cluster that was left half settled counts once what was above it, until it is forgotten', async () => {
   // Three steps make it; it is read, its end is written down, and what is above it is counted in the present window.
   const [caller, other, failing] = failingAt(3 + 3, 'before the server has it');
   await caller.reserve('r', [{ name: 'user', hits: 40 }], { ttl: 60_000 });

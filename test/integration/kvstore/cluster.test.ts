@@ -323,7 +323,7 @@ describe('a node of a cluster', () => {
   });
 });
 
-it('keys of guards on a cluster are short in every table: V8 hashes texts above 16,383 characters by their length alone', async () => {
+it('keys of guards on a cluster are short in every table: V8 hashes long texts by their length alone', async () => {
   await using nodes = await FakeNodes.start(willing);
   const counters = await countersAt(nodes.address(0));
   const group = stopWhenOver();

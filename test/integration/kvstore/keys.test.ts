@@ -287,7 +287,7 @@ describe('keys in Redis', () => {
   });
 });
 
-it('two instances hold the limits per second and all others, decide a guard over both together, and fail independently', async () => {
+it('two instances hold the limits per second and all others, decide a guard together, and fail independently', async () => {
   // A key of the limit per second stays longer than the test takes, almost always.
   const counters = await open({ perSecond: instance(second.address), expirationJitterMaxSeconds: 1_000_000 });
   const perSecond = { lengthSeconds: 1 };

@@ -191,7 +191,7 @@ describe('the script for reservations', () => {
     expect(await change({ ...record, before: undefined, after: undefined })).toMatchObject({ outcome: 'done' });
   });
 
-  it('is denied when its counter has as many open ones as it may have, of which those that have expired do not count', async () => {
+  it('is denied when its counter has as many open ones as it may have, without those that have expired', async () => {
     const members = Array.from({ length: MAX_OPEN - 1 }, (_, index) => [now + 60_000, `s1:0:${index}`]).flat();
     await server.control.zadd('k:reservations', ...members, now, 'c1:0:expired', -1, 's1:0:expired');
     await server.control.set('k', 5);

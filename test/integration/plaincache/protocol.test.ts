@@ -176,7 +176,8 @@ describe('the commands for a batch', () => {
 describe('replies', () => {
   it('are the same wherever they are split', async () => {
     const values =
-      'VALUE a 0 2\r\n17\r\nVALUE b 0 3 99\r\n99 \r\nVALUE c 0 3\r\n1.5\r\nVALUE d 0 20\r\n18446744073709551615\r\nEND\r\n';
+      'VALUE a 0 2\r\n17\r\nVALUE b 0 3 99\r\n99 \r\nVALUE c 0 3\r\n1.5\r\nVALUE d 0 ' +
+      '20\r\n18446744073709551615\r\nEND\r\n';
     const error = 'CLIENT_ERROR cannot increment or decrement non-numeric value\r\n';
     const answer = replies({ get: values, incr: '18\r\n', decr: '98 \r\n', add: 'STORED\r\n' });
     await using server = await ScriptedServer.start((line, socket) => {

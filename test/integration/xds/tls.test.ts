@@ -87,7 +87,7 @@ test.each<[what: string, filesOf: () => Other, reason: RegExp, requiresCertifica
   expect(ads.streamCount).toBe(0);
 });
 
-test('a stream keeps its connection while certificates of another authority replace its files, and the next one uses them', async () => {
+test('a stream keeps its connection while certificates of another authority replace its files, which the next uses', async () => {
   const cache = new SnapshotCache();
   cache.publish('1', [simpleResource('shop', 5)]);
   const first = await AdsServer.start({ cache, credentials: credentialsOf(authority.ca, server) });

@@ -148,7 +148,8 @@ test('several resources of one domain are rejected, or merged with MERGE_DOMAIN_
   const again = ruleResource('c', domainConfig('shop', { key: 'key', value: '*x' }));
   await using apart = await startSession();
   expect((await exchange(apart.stream, '1', [wide, first])).errorDetail?.message).toBe(
-    "resource 'b', domain: duplicate domain 'shop' in config file. resource 'a' already describes this domain: put all its rules there, or set MERGE_DOMAIN_CONFIG=true.",
+    "resource 'b', domain: duplicate domain 'shop' in config file. resource 'a' already describes " +
+      'this domain: put all its rules there, or set MERGE_DOMAIN_CONFIG=true.',
   );
   await using session = await startSession({ settings: { mergeDomainConfig: true } });
   await exchange(session.stream, '1', [wide, first]);
@@ -156,7 +157,8 @@ test('several resources of one domain are rejected, or merged with MERGE_DOMAIN_
   expect([...(shop?.rules() ?? [])].map(({ value }) => value)).toEqual(['*x', 'x*']);
   expect(shop?.find('key', 'xx')?.value).toBe('*x');
   expect((await exchange(session.stream, '2', [wide, first, again])).errorDetail?.message).toBe(
-    "resource 'c', descriptors[0].key: duplicate descriptor composite key 'shop.key_*x'. The same key and value are at resource 'a', descriptors[0].key; keep one of the two rules, and nest the rules of both in it.",
+    "resource 'c', descriptors[0].key: duplicate descriptor composite key 'shop.key_*x'. The same " +
+      "key and value are at resource 'a', descriptors[0].key; keep one of the two rules, and nest the rules of both in it.",
   );
 });
 

@@ -108,7 +108,8 @@ describe('a warning', () => {
     ],
     [
       '',
-      '{key: k, rate_limit: {unit: "", requests_per_unit: 0, unlimited: true, name: "", replaces: []}, descriptors: []}',
+      '{key: k, rate_limit: {unit: "", requests_per_unit: 0, unlimited: true, name: "", replaces: ' +
+        '[]}, descriptors: []}',
     ],
     ['', `{key: k, quota_mode: null, on_store_failure: null, descriptors: null, ${LIMIT}}`],
     ['empty-field 1', '{key: k, value: , descriptors: []}'],

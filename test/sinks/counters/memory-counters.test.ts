@@ -43,7 +43,7 @@ function memory({ maxKeys = 100, maxBytes = 1_000_000, log }: Partial<MemoryCoun
   return { counters, clock, apply, count, flood, pass };
 }
 
-it('counters in memory keep their counts to the end of their window and a moment longer, for hits that were matched before its end', () => {
+it('counters in memory keep their counts a moment longer than their window, for hits matched before its end', () => {
   const { count, counters, clock, pass } = memory();
   pass(30 * SECOND);
   expect([count('a', 1), count('a', 2)]).toEqual([1, 3]);
