@@ -1,9 +1,8 @@
 import { DecisionError } from '../counting/decision-error';
 import { type Operation, readOf } from '../counting/operation';
 import { hitsOnRead, stopsWhenOver } from '../counting/read-then-decide';
-import type { Lanes } from './lanes';
+import { type Lanes, PartOfCall } from './lanes';
 import type { CounterInstance, CounterLane, Counters } from './ports/counters';
-import type { CallTrace } from './ports/tracer';
 import type { WindowCall } from './ports/decide';
 
 /**
@@ -41,25 +40,20 @@ function onlyLaneOf(operations: readonly Operation[], counters: Counters): Count
 }
 
 /** A call whose operations are counted in several lanes. */
-class SpreadCall {
-  readonly #call: WindowCall;
+class SpreadCall extends PartOfCall {
   readonly #counters: Counters;
   readonly #lanes: Lanes;
   #hasFailed = false;
 
   constructor(call: WindowCall, counters: Counters, lanes: Lanes) {
-    this.#call = call;
+    super(call, call.operations);
     this.#counters = counters;
     this.#lanes = lanes;
   }
 
-  get trace(): CallTrace | undefined {
-    return this.#call.trace;
-  }
-
   /** Parts that were not sent yet are not needed any more. */
-  get isOver(): boolean {
-    return this.#hasFailed || this.#call.isCancelled;
+  override get isCancelled(): boolean {
+    return this.#hasFailed || super.isCancelled;
   }
 
   /** Sends the operations by lane; calls back when every one has its count in `countAfter`. */
@@ -75,30 +69,26 @@ class SpreadCall {
   }
 
   readThenCount(): void {
-    const { operations } = this.#call;
+    const { operations } = this;
     const reads = operations.map(readOf);
     this.count(reads, () => {
       reads.forEach(({ failure }, index) => ((operations[index] as Operation).failure = failure));
       const known = operations.filter(({ failure }) => failure === undefined);
-      if (known.length === 0) return this.#call.settle();
+      if (known.length === 0) return this.settle();
       const stored = reads.filter(({ failure }) => failure === undefined).map(({ countAfter }) => countAfter);
       const hits = hitsOnRead(known, stored);
       known.forEach((operation, index) => {
         // The limits of a rule with `all_or_nothing` are in one lane.
         if (stopsWhenOver(operation)) operation.leaveGroup(hits[index] as number);
       });
-      this.count(known, () => this.#call.settle());
+      this.count(known, () => this.settle());
     });
   }
 
-  expire(): void {
-    this.#call.expire?.();
-  }
-
-  fail(error: DecisionError): void {
+  override fail(error: DecisionError): void {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
-    this.#call.fail(error);
+    super.fail(error);
   }
 
   #groupByInstance(operations: readonly Operation[]): readonly InstanceGroup[] {
@@ -119,8 +109,8 @@ class InstanceGroup {
   readonly #call: SpreadCall;
   readonly #lanes: Lanes;
   readonly #lanesAtOnce: number;
-  readonly #parts = new Map<CounterLane, Part>();
-  #unsent: Part[] = [];
+  readonly #parts = new Map<CounterLane, PartInLane>();
+  #unsent: PartInLane[] = [];
   #left = 0;
 
   constructor(call: SpreadCall, lanes: Lanes, lanesAtOnce: number) {
@@ -131,7 +121,7 @@ class InstanceGroup {
 
   add(lane: CounterLane, operation: Operation): void {
     const known = this.#parts.get(lane);
-    if (known === undefined) this.#parts.set(lane, new Part(this.#call, lane, operation));
+    if (known === undefined) this.#parts.set(lane, new PartInLane(this.#call, lane, [operation]));
     else known.operations.push(operation);
   }
 
@@ -144,7 +134,7 @@ class InstanceGroup {
 
   #sendNext(onSettled: () => void): void {
     const part = this.#unsent.shift();
-    if (part === undefined || this.#call.isOver) return;
+    if (part === undefined || this.#call.isCancelled) return;
     part.onSettled = () => {
       this.#left -= 1;
       if (this.#left === 0) onSettled();
@@ -155,35 +145,18 @@ class InstanceGroup {
 }
 
 /** The operations of a call that are counted in one lane. */
-class Part implements WindowCall {
-  readonly lane: CounterLane;
-  readonly operations: Operation[];
+class PartInLane extends PartOfCall {
   onSettled: () => void = () => undefined;
-  readonly #call: SpreadCall;
 
-  constructor(call: SpreadCall, lane: CounterLane, operation: Operation) {
-    this.#call = call;
-    this.lane = lane;
-    this.operations = [operation];
+  constructor(
+    call: SpreadCall,
+    readonly lane: CounterLane,
+    override readonly operations: Operation[],
+  ) {
+    super(call, operations);
   }
 
-  get trace(): CallTrace | undefined {
-    return this.#call.trace;
-  }
-
-  get isCancelled(): boolean {
-    return this.#call.isOver;
-  }
-
-  expire(): void {
-    this.#call.expire();
-  }
-
-  settle(): void {
+  override settle(): void {
     this.onSettled();
-  }
-
-  fail(error: DecisionError): void {
-    this.#call.fail(error);
   }
 }

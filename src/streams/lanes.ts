@@ -68,7 +68,7 @@ export class Lanes {
   #sendAgain(lane: CounterLane, { call, operations }: RestOfCall<WindowCall>): void {
     const { scheduler, timeouts } = this.#options;
     const now = elapsedBy(scheduler)();
-    const rest = call instanceof RestCall ? call : new RestCall(call, now);
+    const rest = call instanceof RestOfOne ? call : new RestOfOne(call, now);
     rest.operations = operations;
     if (now + TRY_AGAIN_AFTER - rest.since >= (timeouts?.ofCalls ?? Infinity))
       return failCall(rest, timedOut({ isUncounted: true }));
@@ -91,36 +91,41 @@ export class Lanes {
   }
 }
 
-/** What is sent again of a call. */
-class RestCall implements WindowCall {
-  operations: readonly Operation[] = [];
-  readonly #call: WindowCall;
+/** Operations of a call that go their own way: the call hears of what becomes of them, and says if they are needed. */
+export class PartOfCall implements WindowCall {
+  constructor(
+    protected readonly call: WindowCall,
+    public operations: readonly Operation[],
+  ) {}
 
+  get isCancelled(): boolean {
+    return this.call.isCancelled;
+  }
+
+  get trace(): WindowCall['trace'] {
+    return this.call.trace;
+  }
+
+  expire(): void {
+    this.call.expire?.();
+  }
+
+  settle(): void {
+    this.call.settle();
+  }
+
+  fail(error: DecisionError): void {
+    this.call.fail(error);
+  }
+}
+
+/** What is sent again of a call. */
+class RestOfOne extends PartOfCall {
   /** @param since when the store first asked to send it again, in milliseconds by {@link elapsedBy} */
   constructor(
     call: WindowCall,
     readonly since: number,
   ) {
-    this.#call = call;
-  }
-
-  get isCancelled(): boolean {
-    return this.#call.isCancelled;
-  }
-
-  get trace(): WindowCall['trace'] {
-    return this.#call.trace;
-  }
-
-  expire(): void {
-    this.#call.expire?.();
-  }
-
-  settle(): void {
-    this.#call.settle();
-  }
-
-  fail(error: DecisionError): void {
-    this.#call.fail(error);
+    super(call, []);
   }
 }
