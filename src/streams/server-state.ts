@@ -152,12 +152,6 @@ export class ServerState {
     return this.isHeldBack && this.#phase !== 'resuming';
   }
 
-  /** Milliseconds that the oldest request is unanswered; undefined: there is none. */
-  get oldestUnanswered(): number | undefined {
-    const { oldest } = this.trips;
-    return oldest === undefined ? undefined : this.#now() - oldest;
-  }
-
   /** @param seconds 1 to 10 */
   rates(seconds: number): ServerRates {
     return this.#recent.rates(seconds);
