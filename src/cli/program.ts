@@ -74,7 +74,7 @@ export async function runProgram<Spec extends ProgramFlags>(
   try {
     const spec = { ...flags, ...COMMON };
     const { information, values: parsed, rest } = parseFlags(argv, spec);
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the compiler does not see that the values of all flags are those of both
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- all flags are those of both
     const values = parsed as unknown as FlagValues<Spec> & FlagValues<typeof COMMON & { json: typeof JSON_FLAG }>;
     if (information === 'help') stdout.write(`${help[0]}\n${flagHelp(spec)}\n${help[1]}`);
     else if (information === 'version') stdout.write(`${name} ${VERSION}\n`);

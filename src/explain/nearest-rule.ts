@@ -33,7 +33,9 @@ export function nearestRule(
 ): NearestRule | undefined {
   if (outcome === 'unknown domain') return nearestDomain(ruleset, domain);
   if (outcome === 'too deep') {
-    const difference = `the descriptor has ${entryCount(entries.length)}, but no rules are nested in this one, which matches the first ${depth === 1 ? 'one' : depth}`;
+    const difference =
+      `the descriptor has ${entryCount(entries.length)}, but no rules are nested in this one, which ` +
+      `matches the first ${depth === 1 ? 'one' : depth}`;
     return { rule, difference };
   }
   if (outcome === 'no limit' && rule?.nested !== undefined) return nearestNested(rule, rule.nested, entries);
@@ -49,7 +51,9 @@ function nearestDomain(ruleset: Ruleset, domain: string): NearestRule | undefine
 
 function nearestNested(matched: Rule, nested: Level, entries: readonly Entry[]): NearestRule | undefined {
   for (const rule of nested.rules()) {
-    const difference = `the descriptor has ${entryCount(entries.length)}; this rule, nested in ${quote(matched.key)}, needs another one with the key ${quote(rule.key)}`;
+    const difference =
+      `the descriptor has ${entryCount(entries.length)}; this rule, nested in ${quote(matched.key)}, ` +
+      `needs another one with the key ${quote(rule.key)}`;
     return { rule, difference };
   }
   return undefined;

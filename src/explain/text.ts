@@ -166,13 +166,19 @@ function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT', isD
   const held = leased === null || leased === 0 ? '' : `${leased} of ${counted(count ?? 0, 'hit')} are leased here; `;
   if (isInLocalCache) {
     const end = counter.blockFor ? 'its block' : 'its window';
-    return `the local cache has the counter as over the limit until LOCAL_CACHE_MAX_AGE has passed or ${end} ends${shadow}`;
+    return (
+      'the local cache has the counter as over the limit until LOCAL_CACHE_MAX_AGE has passed or ' +
+      `${end} ends${shadow}`
+    );
   }
   const { block, blockFor } = counter;
   if (block) return `the caller is blocked until ${block.until}, for ${durationText(block.seconds)}${shadow}`;
   const starts = blockFor ? ', and would start a block' : '';
   if (isDenied)
-    return `${held}${count} of at most ${most} hits count, so that ${counted(hits, 'hit')} would be too many${starts}${shadow}`;
+    return (
+      `${held}${count} of at most ${most} hits count, so that ${counted(hits, 'hit')} would be too ` +
+      `many${starts}${shadow}`
+    );
   const reserved = open > 0 ? `, with ${counted(open, 'open reservation')}` : '';
   const change = `the count would be ${countAfter} after ${counted(hits, 'hit')}${reserved}`;
   return `${held}${change}, ${isOver ? 'over' : 'within'} the limit of ${most}${shadow}`;

@@ -130,7 +130,8 @@ export function answerTo({ code = '' }: ParseError, limits: HttpLimits): Invalid
 export function answerAndClose(socket: Socket, invalid: InvalidRequest): void {
   const body = errorBody(invalid);
   socket.write(
-    `HTTP/1.1 ${invalid.status} ${STATUS_CODES[invalid.status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
+    `HTTP/1.1 ${invalid.status} ${STATUS_CODES[invalid.status]}\r\n` +
+      'Connection: close\r\nContent-Type: application/json\r\n' +
       `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
   socket.destroySoon();

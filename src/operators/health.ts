@@ -126,7 +126,8 @@ export class HealthView {
     const known = { version: origin.version, age: secondsSince(at), isRejected };
     const rules = `${counted(ruleset.size, 'rule')}, loaded ${durationText(known.age)} ago`;
     if (rejected !== undefined) {
-      const text = `newer rules were rejected ${durationText(secondsSince(rejected.at))} ago; the active ones: ${rules}`;
+      const since = durationText(secondsSince(rejected.at));
+      const text = `newer rules were rejected ${since} ago; the active ones: ${rules}`;
       return {
         state: 'amber',
         text,

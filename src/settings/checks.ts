@@ -56,12 +56,14 @@ const tlsChecks: readonly Check[] = [
   requireFile('grpcServerTlsKey'),
   ({ settings, nameOf }) =>
     settings.grpcClientTlsCacert !== undefined && !settings.grpcServerUseTls
-      ? `${nameOf('grpcClientTlsCacert')} is set, but TLS is off; set ${nameOf('grpcServerUseTls')}=true to verify client ` +
+      ? `${nameOf('grpcClientTlsCacert')} is set, but TLS is off; set ` +
+        `${nameOf('grpcServerUseTls')}=true to verify client ` +
         `certificates, or remove ${nameOf('grpcClientTlsCacert')}.`
       : undefined,
   ({ settings, nameOf }) =>
     settings.grpcClientTlsSan !== undefined && settings.grpcClientTlsCacert === undefined
-      ? `${nameOf('grpcClientTlsSan')} is set, but clients present no certificate unless ${nameOf('grpcClientTlsCacert')} ` +
+      ? `${nameOf('grpcClientTlsSan')} is set, but clients present no certificate unless ` +
+        `${nameOf('grpcClientTlsCacert')} ` +
         'is set; set both or neither.'
       : undefined,
   requirePair('configGrpcXdsClientTlsCert', 'configGrpcXdsClientTlsKey'),
@@ -120,7 +122,8 @@ function windowCheck(
 ): Check {
   return whileEffective([window, limit], ({ settings: { [limit]: most = 0, [window]: length }, nameOf }) =>
     most !== 0 && length >= most
-      ? `${nameOf(window)} is not shorter than ${nameOf(limit)}, so that no call could be answered; 150us to 5ms are usual.`
+      ? `${nameOf(window)} is not shorter than ${nameOf(limit)}, so that no call could be answered; ` +
+        '150us to 5ms are usual.'
       : undefined,
   );
 }
@@ -135,12 +138,14 @@ const storeChecks: readonly Check[] = [
     if (/\s/.test(cacheKeyPrefix))
       return `${name} contains white space, which keys of memcached may not have; remove it.`;
     return Buffer.byteLength(cacheKeyPrefix) > LONGEST_PREFIX
-      ? `${name} has more than ${LONGEST_PREFIX} bytes, so that no key has the at most 250 bytes of memcached; shorten it.`
+      ? `${name} has more than ${LONGEST_PREFIX} bytes, so that no key has the at most 250 bytes of ` +
+          'memcached; shorten it.'
       : undefined;
   }),
   whileEffective(['storeFailureLocalShare'], ({ settings, nameOf }) =>
     settings.storeFailureLocalShare === 'auto' && settings.operatorPeers.length === 0
-      ? `${nameOf('storeFailureLocalShare')} is auto, but ${nameOf('operatorPeers')}, which names the instances, is not set.`
+      ? `${nameOf('storeFailureLocalShare')} is auto, but ${nameOf('operatorPeers')}, which names the ` +
+        'instances, is not set.'
       : undefined,
   ),
   ...Object.values(INSTANCES).flatMap(({ pipelineWindow, timeout }) => [
@@ -218,10 +223,16 @@ const statisticsChecks: readonly Check[] = [
       const label = tag.replaceAll(/\W/g, '_');
       const other = labels.get(label);
       if (OWN_LABELS.has(label) || label.startsWith('__')) {
-        return `${nameOf('extraTags')} contains the tag ${tag}, which the metrics of Prometheus and OTLP have a label for already; rename the tag.`;
+        return (
+          `${nameOf('extraTags')} contains the tag ${tag}, which the metrics of Prometheus and OTLP ` +
+          'have a label for already; rename the tag.'
+        );
       }
       if (other !== undefined) {
-        return `${nameOf('extraTags')} contains the tags ${other} and ${tag}, which are one label of Prometheus and OTLP; rename one of them.`;
+        return (
+          `${nameOf('extraTags')} contains the tags ${other} and ${tag}, which are one label of ` +
+          'Prometheus and OTLP; rename one of them.'
+        );
       }
       labels.set(label, tag);
     }
@@ -229,14 +240,16 @@ const statisticsChecks: readonly Check[] = [
   }),
   whileEffective(['pushstatsHost'], ({ settings: { pushstatsHost, usePushstats, useTaggedstats }, nameOf }) =>
     usePushstats && useTaggedstats && 'socketPath' in pushstatsHost
-      ? `${nameOf('pushstatsHost')} is a socket, whose daemon would receive every statistic twice, without and with tags; ` +
+      ? `${nameOf('pushstatsHost')} is a socket, whose daemon would receive every statistic twice, ` +
+        'without and with tags; ' +
         `enable only one of ${nameOf('usePushstats')} and ${nameOf('useTaggedstats')}.`
       : undefined,
   ),
   whileEffective(['decisionLogOutput', 'usePushstats'], ({ settings, nameOf }) =>
     printsStatistics(settings) && settings.decisionLogOutput === 'stdout'
       ? `${nameOf('decisionLog')}=${settings.decisionLog} would write to standard output, as the statistics do when ` +
-        `${nameOf('usePushstats')} is false and no other output is on; set ${nameOf('decisionLogOutput')} to stderr or to a file, ` +
+        `${nameOf('usePushstats')} is false and no other output is on; set ` +
+        `${nameOf('decisionLogOutput')} to stderr or to a file, ` +
         `or enable another output of the statistics, or set ${nameOf('disableStats')}=true.`
       : undefined,
   ),
@@ -246,7 +259,8 @@ const responseHeaderCheck: Check = ({ settings, nameOf }) => {
   const { limitResponseHeaders: headers, limitResponseHeadersEnabled: areEnabled } = settings;
   if (headers === undefined || areEnabled === (headers !== 'off')) return undefined;
   return (
-    `${nameOf('limitResponseHeaders')}=${headers} contradicts ${nameOf('limitResponseHeadersEnabled')}=${areEnabled}; ` +
+    `${nameOf('limitResponseHeaders')}=${headers} contradicts ` +
+    `${nameOf('limitResponseHeadersEnabled')}=${areEnabled}; ` +
     'remove one of them.'
   );
 };

@@ -38,7 +38,8 @@ export function readMogrifiers(names: readonly string[], listName: string, readi
     const variable = givenAs ?? (listName.startsWith('USE_') ? aliasOf(name) : name) ?? name;
     if (givenAs === undefined) {
       reading.problems.push(
-        `${variable} is not set, but ${listName} contains ${mogrifier}; set the variable, or remove ${mogrifier} from ` +
+        `${variable} is not set, but ${listName} contains ${mogrifier}; set the variable, or remove ` +
+          `${mogrifier} from ` +
           'the list.',
       );
     }
@@ -61,7 +62,8 @@ export function readMogrifiers(names: readonly string[], listName: string, readi
     const name = mogrifierOf(variable);
     if (name === undefined || listed.includes(name)) continue;
     reading.warnings.push(
-      `${variable} has no effect, because ${listName} does not contain ${name}; add ${name} to the list, or remove the ` +
+      `${variable} has no effect, because ${listName} does not contain ${name}; add ${name} to the ` +
+        'list, or remove the ' +
         'variable.',
     );
   }

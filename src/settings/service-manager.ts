@@ -59,7 +59,8 @@ function socketsOf(environment: Environment, pid: number, problems: string[]): S
     const name = SOCKETS.find((known) => known === names[index]);
     if (name === undefined) {
       problems.push(
-        `LISTEN_FDNAMES names socket ${index + 1} of ${count} "${names[index] ?? ''}"; set FileDescriptorName= in its unit to ` +
+        `LISTEN_FDNAMES names socket ${index + 1} of ${count} "${names[index] ?? ''}"; set ` +
+          'FileDescriptorName= in its unit to ' +
           `${SOCKETS.slice(0, -1).join(', ')} or ${SOCKETS.at(-1)}.`,
       );
     } else if (sockets[name] === undefined) sockets[name] = FIRST_SOCKET + index;

@@ -50,7 +50,8 @@ export function formatCounter(counter: CounterState | CounterChange): string {
     ...(unit === 'UNKNOWN'
       ? []
       : [
-          `  ${algorithm === undefined ? 'window ends' : 'no hits count from'} ${windowEnd}${timeToLive === null ? '' : `, removed in ${timeToLive} s`}`,
+          `  ${algorithm === undefined ? 'window ends' : 'no hits count from'} ${windowEnd}` +
+            (timeToLive === null ? '' : `, removed in ${timeToLive} s`),
         ]),
     ...(block ? [`  blocked until ${block.until}, for ${durationText(block.seconds)}`] : []),
     `  key ${cacheKey}`,

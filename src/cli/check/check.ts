@@ -52,10 +52,12 @@ Usage: weir-check PATH… [flags]
 Each PATH is a folder with rule files, a rule file, or - for standard input. With -replay they have the candidate rules: see docs/rolling-out.md.
 Tests of rules: see docs/testing-rules.md.
 `,
-    'With STORE_FAILURE_POLICY=local, a warning names the rules that it does not cover, with BACKEND_TYPE=plaincache or\n' +
+    'With STORE_FAILURE_POLICY=local, a warning names the rules that it does not cover, with ' +
+      'BACKEND_TYPE=plaincache or\n' +
       'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=true those whose `lease` has no effect. Another one says when\n' +
       'STORE_DECISION_TIMEOUT, KVSTORE_TIMEOUT or KVSTORE_PIPELINE_WINDOW do not fit the policies of the rules.\n\n' +
-      'Exit codes: 0 valid, as expected, or replayed; 1 errors (or warnings with -strict), or a test that fails; 2 wrong use.\n',
+      'Exit codes: 0 valid, as expected, or replayed; 1 errors (or warnings with -strict), or a test ' +
+      'that fails; 2 wrong use.\n',
   ],
   async run(line) {
     rejectCombinations(line.values);

@@ -133,7 +133,9 @@ function junit(cases: readonly CheckedCase[]): string {
     const failed = of.filter(({ findings }) => findings.some(({ severity }) => severity === 'error')).length;
     const warnings = of.flatMap(({ findings }) => findings.filter(({ severity }) => severity !== 'error'));
     const name = xml(visibleLine(file));
-    return `  <testsuite id="${id}" package="weir-check" name="${name}" timestamp="${timestamp}" hostname="localhost" tests="${of.length}" failures="${failed}" errors="0" time="0">
+    const counts = `tests="${of.length}" failures="${failed}" errors="0" time="0"`;
+    const made = `timestamp="${timestamp}" hostname="localhost"`;
+    return `  <testsuite id="${id}" package="weir-check" name="${name}" ${made} ${counts}>
     <properties><property name="version" value="${VERSION}"/></properties>
 ${of.map(testcase).join('\n')}
     <system-out>${textOf(warnings)}</system-out>

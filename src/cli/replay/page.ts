@@ -14,12 +14,14 @@ const STYLE = `
   .calls { fill: var(--calls) } .before { fill: var(--before) } .after { fill: var(--after) }
   line { stroke: #8888 } text { font-size: 12px; fill: currentColor }
 `;
+const CALLS_BY_TIME = 'Calls by time, and how many of them are denied before and after';
 /** The page may show nothing but itself, whatever is in its texts. */
 const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`;
 
 /** A page of HTML that needs no other file, with a chart of the denied calls by time and one of the rules. */
 export function replayPage(report: ReplayReport): string {
   const { from, to, total, rules, notes, before } = report;
+  const items = notes.map((note) => `<li>${escaped(note)}</li>`).join('\n');
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -30,7 +32,7 @@ export function replayPage(report: ReplayReport): string {
 <h1>Replay of a decision log</h1>
 <p>${counted(total.calls, 'call')} from ${from} to ${to}, compared with ${COMPARED[before]}:
 ${total.newlyDenied} newly denied, ${total.newlyAllowed} newly allowed.</p>
-${notes.length === 0 ? '' : `<ul>\n${notes.map((note) => `<li>${escaped(note)}</li>`).join('\n')}\n</ul>\n`}<h2>Denied calls by time</h2>
+${items === '' ? '' : `<ul>\n${items}\n</ul>\n`}<h2>Denied calls by time</h2>
 ${timeChart(report)}
 <h2>Rules</h2>
 ${figureTable('Rule', [...rules.map((rule) => [rule.rule, rule] as const), ['all calls', total]], total.calls)}
@@ -41,7 +43,10 @@ ${rules.map(callersOf).join('')}</html>`;
 function callersOf(row: RuleFigures): string {
   if (row.callers.length === 0) return '';
   const callers = row.callers.map((caller) => [caller.caller, caller] as const);
-  return `<details open><summary>${escaped(callersTitle(row))}</summary>\n${figureTable('Caller', callers, row.calls)}\n</details>\n`;
+  return (
+    `<details open><summary>${escaped(callersTitle(row))}</summary>\n` +
+    `${figureTable('Caller', callers, row.calls)}\n</details>\n`
+  );
 }
 
 /** @param most the calls of a bar of full length */
@@ -58,7 +63,11 @@ const BAR = 160;
 
 function bars(counts: Counts, most: number): string {
   const [all, before, after] = [counts.calls, ...deniedOf(counts)].map((count) => ((count / most) * BAR).toFixed(1));
-  return `<svg viewBox="0 0 ${BAR} 16" width="${BAR}" aria-hidden="true"><rect class="calls" width="${all}" height="16"/><rect class="before" width="${before}" height="7"/><rect class="after" y="8" width="${after}" height="7"/></svg>`;
+  return (
+    `<svg viewBox="0 0 ${BAR} 16" width="${BAR}" aria-hidden="true">` +
+    `<rect class="calls" width="${all}" height="16"/><rect class="before" width="${before}" height="7"/>` +
+    `<rect class="after" y="8" width="${after}" height="7"/></svg>`
+  );
 }
 
 function deniedOf({ calls, allowedBefore, allowedAfter }: Counts): readonly [before: number, after: number] {
@@ -79,10 +88,13 @@ function timeChart({ timeline, from, to }: ReplayReport): string {
       column('before', x, step * 0.45, before / most),
       column('after', x + step * 0.45, step * 0.45, after / most),
     ];
-    return `<g><title>${start}: ${figures.calls} calls, ${before} denied before, ${after} after</title>${shown.join('')}</g>`;
+    return (
+      `<g><title>${start}: ${figures.calls} calls, ${before} denied before, ${after} after</title>` +
+      `${shown.join('')}</g>`
+    );
   });
   const bottom = TOP + HEIGHT;
-  return `<svg viewBox="0 0 ${WIDTH} ${bottom + 20}" role="img" aria-label="Calls by time, and how many of them are denied before and after">
+  return `<svg viewBox="0 0 ${WIDTH} ${bottom + 20}" role="img" aria-label="${CALLS_BY_TIME}">
 <text y="14">${most} calls</text>${legend()}
 ${columns.join('\n')}
 <line x1="0" y1="${bottom}" x2="${WIDTH}" y2="${bottom}"/>
@@ -92,7 +104,10 @@ ${columns.join('\n')}
 
 function column(...[name, x, width, share]: [string, number, number, number]): string {
   const height = share * HEIGHT;
-  return `<rect class="${name}" x="${x.toFixed(1)}" y="${(TOP + HEIGHT - height).toFixed(1)}" width="${width.toFixed(1)}" height="${height.toFixed(1)}"/>`;
+  return (
+    `<rect class="${name}" x="${x.toFixed(1)}" y="${(TOP + HEIGHT - height).toFixed(1)}" ` +
+    `width="${width.toFixed(1)}" height="${height.toFixed(1)}"/>`
+  );
 }
 
 function legend(): string {

@@ -90,20 +90,25 @@ function notesOnLog(log: ReplayReport['log'], before: ReplayReport['before']): r
     [unreserved, `left out, because the replay has no such open reservation: ${counted(unreserved, 'settlement')}`],
     [
       late,
-      `too late to be put in order, so that they are played at the time of the line before: ${counted(late, 'line')}; sort the lines, which begin with their time`,
+      'too late to be put in order, so that they are played at the time of the line before: ' +
+        `${counted(late, 'line')}; sort the lines, which begin with their time`,
     ],
     [cutOff, `the log has cut off texts of ${counted(cutOff, 'call')}: callers whose texts begin alike count as one`],
     [
       Number(played > 0 && withinLimits === 0),
-      'no call of the log is within its limits: with DECISION_LOG=denied the calls that use up the limits are missing, so replay a log with DECISION_LOG=all',
+      'no call of the log is within its limits: with DECISION_LOG=denied the calls that use up the ' +
+        'limits are missing, so replay a log with DECISION_LOG=all',
     ],
     [
       isSample,
-      `the log is a sample (DECISION_LOG_SAMPLE=${sample}): each call stands for ${Math.round(1 / sample)} calls at one time, so that all figures are estimates, and callers with few calls are denied too often`,
+      `the log is a sample (DECISION_LOG_SAMPLE=${sample}): each call stands for ` +
+        `${Math.round(1 / sample)} calls at one time, so that all figures are estimates, ` +
+        'and callers with few calls are denied too often',
     ],
     [
       isSample && Number(before === 'recorded'),
-      'the log says how all calls were decided, but the replay has only the sample: use -now, so that both are estimated alike',
+      'the log says how all calls were decided, but the replay has only the sample: use -now, so ' +
+        'that both are estimated alike',
     ],
     [evictions, `${counted(evictions, 'counter')} had no room in memory and started again at 0: too much is allowed`],
   ];

@@ -86,7 +86,8 @@ function readCalls(text: string): CallsLine {
 }
 
 const NO_LINE =
-  'this is no line of a test: expected KEY=VALUE,KEY=VALUE → ANSWER, or one that begins with after, at, with, domain, test, rules, statistic or #';
+  'this is no line of a test: expected KEY=VALUE,KEY=VALUE → ANSWER, or one that begins with after, ' +
+  'at, with, domain, test, rules, statistic or #';
 
 function durationOf(text: string): number {
   const [, number = '', unit = ''] = /^(\d+(?:\.\d+)?) (\w+?)s?$/.exec(text) ?? [];

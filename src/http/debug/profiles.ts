@@ -15,6 +15,10 @@ import { cpuToPprof, heapToPprof } from './pprof';
 const PATH = '/debug/pprof';
 const CPU_SECONDS = 30;
 const HEAP_SECONDS = 10;
+const ALLOCATED = `memory that is allocated in the next ?seconds=${HEAP_SECONDS}`;
+const SNAPSHOT =
+  'a heap snapshot for the memory tab of the developer tools of browsers; ' +
+  'the service does not respond while it is written';
 const MIN_SECONDS = 0.1;
 const MAX_SECONDS = 300;
 /** Bytes between two samples on average; less than the 512 KiB of Go, because a recording is short. */
@@ -67,12 +71,11 @@ export function profilesOfProcess(availableMemory = () => process.availableMemor
     {
       path: `${PATH}/heap`,
       needsPost: ({ query }) => query['format'] === 'v8',
-      description: `memory that is allocated in the next ?seconds=${HEAP_SECONDS} and still in use at their end, for go tool pprof`,
+      description: `${ALLOCATED} and still in use at their end, for go tool pprof`,
       variants: [
         {
           path: `${PATH}/heap?format=v8`,
-          description:
-            'a heap snapshot for the memory tab of the developer tools of browsers; the service does not respond while it is written',
+          description: SNAPSHOT,
           form: [],
         },
       ],
@@ -84,7 +87,7 @@ export function profilesOfProcess(availableMemory = () => process.availableMemor
     {
       path: `${PATH}/allocs`,
       needsPost: () => false,
-      description: `memory that is allocated in the next ?seconds=${HEAP_SECONDS}, still in use or not, for go tool pprof`,
+      description: `${ALLOCATED}, still in use or not, for go tool pprof`,
       handle: (ctx) => respondWithHeap(ctx, heapSlot, 'alloc_space'),
     },
   ];

@@ -91,5 +91,8 @@ function workerList(workers: DebugWorkers): Route {
 function lineOf({ worker, pid, isServing, isResponsive, connections, uptimeSeconds, restarts }: WorkerInfo): string {
   const state = !isServing ? 'starting' : isResponsive ? 'serving' : 'not answering';
   const uptime = Math.floor(uptimeSeconds);
-  return `worker ${worker}: pid=${pid ?? 'none'} state=${state} connections=${connections} uptime=${uptime}s restarts=${restarts}\n`;
+  return (
+    `worker ${worker}: pid=${pid ?? 'none'} state=${state} connections=${connections} ` +
+    `uptime=${uptime}s restarts=${restarts}\n`
+  );
 }

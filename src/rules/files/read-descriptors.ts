@@ -122,7 +122,8 @@ function readKey(fields: Fields<'descriptor'>): string {
   const value = fields.get('key')?.value;
   checkBlanks(context, value, 'key');
   if (value !== undefined && key.includes('*')) {
-    const message = `the \`*\` in the key '${showText(key)}' is an ordinary character: only a \`value\` can have wildcards`;
+    const shown = showText(key);
+    const message = `the \`*\` in the key '${shown}' is an ordinary character: only a \`value\` can have wildcards`;
     context.report(value, { code: 'wildcard-in-key', message });
   }
   return key;

@@ -256,9 +256,9 @@ export class Fields<S extends Section> {
   ): ProblemDetails | undefined {
     if (before.merged && (merged || !isJoined)) return undefined;
     if (before.merged) {
-      const message = `\`${name}\` does not replace the merged one: keys that are not written here are taken from there`;
+      const text = `\`${name}\` does not replace the merged one: keys that are not written here are taken from there`;
       const advice = `Write all of its keys here, or remove \`${name}\` from the mapping that \`<<\` merges.`;
-      return { code: 'merged-rate-limit', message, advice };
+      return { code: 'merged-rate-limit', message: text, advice };
     }
     if (merged) {
       const message = `\`<<\` overrides ${isJoined ? 'keys of ' : ''}the \`${name}\` above it`;

@@ -34,18 +34,19 @@ const listenerSettings = group({
       Address of the debug listener: /rlconfig, /stats, /api and profiles.`,
     setting('DEBUG_PORT', port, 6070)`Port of the debug listener.`,
     setting('DEBUG_ALLOWED_HOSTS', hostNames, [])`
-      Names by which the debug listener may be called, in addition to IP addresses, localhost, names without a dot and the name
-      of the machine.`,
+      Names by which the debug listener may be called, in addition to IP addresses, localhost, names without a dot
+      and the name of the machine.`,
     setting('DEBUG_TLS_CERT', filePath, undefined)`
       Certificate chain of the debug listener, which then has TLS.`,
     setting('DEBUG_TLS_KEY', filePath, undefined)`
       Private key of that certificate.`,
     setting('CONSOLE', boolean, true)`Serves the console at /console/ of the debug listener.`,
     setting('OPERATOR_TOKEN', operatorToken, undefined)`
-      Bearer token for changes by the operators' API, reads that show callers' values, and profiles. Without a token, changes are
-      off.`,
+      Bearer token for changes by the operators' API, reads that show callers' values, and profiles. Without a
+      token, changes are off.`,
     setting('OPERATOR_TOKENS', operatorTokens, undefined)`
-      Further tokens, each with the name of its holder and a role: view (reads), operate (all), peer (another instance).`,
+      Further tokens, each with the name of its holder and a role: view (reads), operate (all), peer (another
+      instance).`,
     setting('OPERATOR_PEERS', peerAddresses, [])`
       Debug listeners of the instances to show together: each by its address, or all by a name in DNS; at most 100.`,
     setting('OPERATOR_PEERS_TOKEN', operatorToken, noDefault('that of OPERATOR_TOKEN'))`
@@ -81,8 +82,8 @@ const processSettings = group({
   note: 'Logs are written to standard error.',
   settings: [
     setting('LOG_LEVEL', logLevel, 'warning')`
-      Minimum level of the log; \`warning\` includes lines about start, reloads, changes by operators, the end of what was
-      warned about, and stop.`,
+      Minimum level of the log; \`warning\` includes lines about start, reloads, changes by operators, the end of
+      what was warned about, and stop.`,
     setting('LOG_FORMAT', logFormat, 'text')`key="value" fields, or one JSON object per line.`,
     setting('WORKERS', workers, 1)`Processes that decide behind the same ports; auto: one per CPU core.`,
     setting('EVENT_LOOP_TIMEOUT', atLeast(span, 1000), 30_000)`

@@ -10,8 +10,8 @@ const statisticsSettings = group({
   title: 'Statistics',
   settings: [
     setting('STATS_MAX_RUNTIME_KEYS', count, 10_000)`
-      Maximum number of statistics keys with values from requests; further ones count under their rule. A key takes about 0.5 KB, with
-      Prometheus or OTLP 1 KB.`,
+      Maximum number of statistics keys with values from requests; further ones count under their rule. A key
+      takes about 0.5 KB, with Prometheus or OTLP 1 KB.`,
     setting('DISABLE_STATS', boolean, false)`Sends no statistics, regardless of the outputs below.`,
   ],
 });

@@ -46,18 +46,18 @@ const counterSettings = group({
       Maximum memory for them, in bytes.`,
     setting('CACHE_KEY_PREFIX', anyText(), '')`Prefix of the keys of counters, in every store.`,
     setting('KVSTORE_PIPELINE_WINDOW', delay, 0)`
-      How long hits of concurrent requests are collected into one batch, in every store; below 1ms: one turn of the event
-      loop; 0 in memory: not at all.`,
+      How long hits of concurrent requests are collected into one batch, in every store; below 1ms: one turn of the
+      event loop; 0 in memory: not at all.`,
     setting('EXPIRATION_JITTER_MAX_SECONDS', wholeNumber({ min: 0, max: LONGEST_JITTER }), 300, SHARED)`
       Counters expire after their window and a random delay below this.`,
     setting('KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION', boolean, false, SHARED)`
       Unhealthy while there is no connection to the store.`,
     setting('STORE_FAILURE_POLICY', choice({ error: [], allow: [], deny: [], local: [] }), 'error', SHARED)`
-      The answer to calls that the store cannot count: an error, OK, OVER_LIMIT, or by counts of this instance. If it is not
-      set, counters of memcached count as 0.`,
+      The answer to calls that the store cannot count: an error, OK, OVER_LIMIT, or by counts of this instance. If it is
+      not set, counters of memcached count as 0.`,
     setting('STORE_FAILURE_LOCAL_SHARE', orAuto(wholeNumber({ min: 1, max: MOST_INSTANCES })), 1, SHARED)`
-      With local: by how many instances what is left of a limit is divided; auto: the most that OPERATOR_PEERS had in the
-      last ten minutes.`,
+      With local: by how many instances what is left of a limit is divided; auto: the most that OPERATOR_PEERS had in
+      the last ten minutes.`,
     setting('STORE_FAILURE_RECONCILE', boolean, true, SHARED)`
       Adds the hits that the instance counted meanwhile to the store when it answers again.`,
     setting('STORE_DECISION_TIMEOUT', interval(1), noDefault(IN_TIME), SHARED)`
@@ -65,8 +65,8 @@ const counterSettings = group({
     setting('STORE_BREAKER_FAILURES', count, 5, is('BACKEND_TYPE', 'kvstore'))`
       Failed batches in a row after which calls to their server fail immediately, until a probe succeeds; 0: never.`,
     setting('LEASES', choice({ off: [], rules: [], auto: [] }), 'rules', LEASING, EXACT)`
-      Limits whose hits a process may take before they are used: those with lease: true (rules), all but those with lease:
-      false (auto), or none. See docs/leases.md.`,
+      Limits whose hits a process may take before they are used: those with lease: true (rules), all but those with
+      lease: false (auto), or none. See docs/leases.md.`,
     setting('LOCAL_CACHE_SIZE_IN_BYTES', count, 0)`
       Memory for keys over their limit, which are answered without the store; 0: none.`,
     setting('LOCAL_CACHE_MAX_AGE', span, 60_000, isNot('LOCAL_CACHE_SIZE_IN_BYTES', '0'))`

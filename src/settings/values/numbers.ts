@@ -93,7 +93,8 @@ function portFrom(min: number): ValueType<number> {
     parse(text) {
       return /^(?:tcp|udp|sctp):\/\//.test(text)
         ? rejected(
-            'it looks like a Kubernetes service link: set enableServiceLinks: false in the pod, or set the variable explicitly',
+            'it looks like a Kubernetes service link: set enableServiceLinks: false in the pod, or ' +
+              'set the variable explicitly',
           )
         : number.parse(text);
     },

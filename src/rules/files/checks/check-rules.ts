@@ -98,9 +98,10 @@ class ReachCheck {
     if (location === undefined || coverLocation === undefined) return;
     const where = placeFrom(location.context.source, coverLocation.context.source, coverLocation.value);
     const nested = rule.descriptors.length > 0 ? ', nor does any rule nested in it' : '';
+    const shown = showText(cover.value);
     location.context.report(isForAnyValue(rule) ? location.key : location.value, {
       code: 'unreachable-rule',
-      message: `this rule never matches${nested}: '${showText(cover.value)}' at ${where} matches all of its values first`,
+      message: `this rule never matches${nested}: '${shown}' at ${where} matches all of its values first`,
       advice:
         rule.value === ''
           ? 'Remove one of the two: rules with value_regex or without value are tried after the wildcards of their key.'
