@@ -1,5 +1,6 @@
-import type { Algorithm } from '../../../counting/algorithms/algorithm';
-import { LEAST_RETURNABLE } from '../../../counting/algorithms/bucket';
+import { type Algorithm, MOST_REPORTED, type Span } from '../../../counting/algorithms/algorithm';
+import { LEAST_RETURNABLE, type TokenBucket } from '../../../counting/algorithms/bucket';
+import { MOST_IN_WINDOW } from '../../../counting/algorithms/sliding';
 import { Fields, lua } from './script';
 
 /** A limit with an algorithm. Its numbers are hits, those of a token bucket microseconds and parts of one. */
@@ -43,6 +44,28 @@ export function windowValue(index: string): string {
  */
 type Part = 'open' | 'correct' | 'call' | 'cut' | 'outlive' | 'giveBack' | 'lend';
 
+/** The numbers of a {@link LIMIT} that differ between algorithms. */
+export type Numbers = Readonly<Record<'most' | 'mostPart' | 'ceiling' | 'parts' | 'window', number>>;
+
+/** An algorithm: its {@link Part}s in Lua, and what calls of the scripts have to know of it. */
+interface StoredAlgorithm extends Readonly<Partial<Record<Part, string>>> {
+  /** What follows the key of a limit in each of its keys; left out: it has one, as it is. */
+  readonly suffixes?: readonly string[];
+  /**
+   * What begins the members of the set of {@link DueReservations}, a letter that no other algorithm has; left out:
+   * nothing is reserved by the state.
+   */
+  readonly place?: string;
+  /** Whether `open` or no one sets the expiry of its key, so that it is never examined. */
+  readonly isExpiryKept?: boolean;
+  /** Whether its key is that of one window, and expires after it. */
+  readonly isOfWindow?: boolean;
+  /** The numbers that differ from what {@link numbersOf} has for every algorithm; left out: none. */
+  numbers?(algorithm: Algorithm): Partial<Numbers>;
+  /** What a call takes; left out: its hits. @param isReport whether these count also beyond the limit */
+  takenBy?(algorithm: Algorithm, hits: number, isReport: boolean): Span;
+}
+
 /** Hits of the current window, and of the one before, of which fixed windows have none. */
 const WINDOWS = {
   call: lua`
@@ -71,8 +94,16 @@ const WINDOWS = {
  *   clock that has gone back would otherwise close it for as long.
  * - `max_concurrent` has the open reservations, the members of a sorted set beside the key, which is always absent.
  */
-const ARITHMETIC: Readonly<Record<Algorithm['name'], Readonly<Partial<Record<Part, string>>>>> = {
+const STORED: Readonly<Record<Algorithm['name'], StoredAlgorithm>> = {
   token_bucket: {
+    place: 'b',
+    numbers: ({ span, parts, ceiling }: TokenBucket) => {
+      return { most: span.whole, mostPart: span.part, ceiling: ceiling.whole, parts };
+    },
+    // More than fit into a bucket never do, unless they are reported.
+    takenBy: (bucket: TokenBucket, hits, isReport) => {
+      return hits > bucket.capacity && !isReport ? { whole: bucket.span.whole + 1, part: 0 } : bucket.spanOf(hits);
+    },
     open: lua`
       base = time`,
     correct: lua`
@@ -112,6 +143,10 @@ const ARITHMETIC: Readonly<Record<Algorithm['name'], Readonly<Partial<Record<Par
   },
   sliding_window: {
     ...WINDOWS,
+    place: 'w',
+    suffixes: ['_0', '_1'],
+    isExpiryKept: true,
+    numbers: ({ lengthSeconds }) => ({ ceiling: MOST_IN_WINDOW, window: lengthSeconds * 1000 }),
     open: lua`
       ${LIMIT.read('limit', 1, 'window')}
       local index = math.floor(clock / window)
@@ -131,8 +166,12 @@ const ARITHMETIC: Readonly<Record<Algorithm['name'], Readonly<Partial<Record<Par
     giveBack: lua`
       isOver = bases[1] ~= ${windowValue('onlyIn')}`,
   },
-  fixed_window: WINDOWS,
+  fixed_window: { ...WINDOWS, isOfWindow: true },
   max_concurrent: {
+    isOfWindow: true,
+    isExpiryKept: true,
+    suffixes: ['', ':reservations'],
+    takenBy: () => ({ whole: 0, part: 0 }),
     open: lua`
       used = used + 1
       local opened = pcall('ZCOUNT', KEYS[used], '(' .. clock, '+inf')
@@ -144,9 +183,44 @@ const ARITHMETIC: Readonly<Record<Algorithm['name'], Readonly<Partial<Record<Par
   },
 };
 
+/** What scripts have to know of an algorithm that does not block. */
+export function storedAs({ name }: Algorithm): StoredAlgorithm {
+  return STORED[name];
+}
+
+export function numbersOf(algorithm: Algorithm): Numbers {
+  const { requestsPerUnit: most } = algorithm;
+  return {
+    most,
+    mostPart: 0,
+    ceiling: MOST_REPORTED,
+    parts: 1,
+    window: 1,
+    ...STORED[algorithm.name].numbers?.(algorithm),
+  };
+}
+
+/** The places of {@link StoredAlgorithm}, each with the name of its algorithm. */
+export const PLACES: ReadonlyMap<string, Algorithm['name']> = new Map(
+  (Object.keys(STORED) as Algorithm['name'][]).flatMap((name) => {
+    const { place } = STORED[name];
+    return place === undefined ? [] : [[place, name]];
+  }),
+);
+
+/** In Lua: the places by name, and how long the first suffix of a key is. */
+export const PLACES_IN_LUA = ['local PLACES, SUFFIXES = {}, {}']
+  .concat(
+    [...PLACES].map(([place, name]) => {
+      const [suffix = ''] = STORED[name].suffixes ?? [];
+      return `PLACES.${name}, SUFFIXES.${name} = '${place}', ${suffix.length}`;
+    }),
+  )
+  .join('\n');
+
 /** In Lua: what the algorithm of a limit does at a point of the script. */
 export function byAlgorithm(part: Part): string {
-  const branches = Object.entries(ARITHMETIC).flatMap(([name, { [part]: lines }]) => {
+  const branches = Object.entries(STORED).flatMap(([name, { [part]: lines }]) => {
     return lines === undefined ? [] : `if algorithm == '${name}' then${lines}`;
   });
   return `${branches.join('\nelse')} end`;

@@ -1,15 +1,6 @@
-import {
-  type Algorithm,
-  type Block,
-  type CountedState,
-  type LimitState,
-  MOST_REPORTED,
-  type Span,
-} from '../../../counting/algorithms/algorithm';
+import { type Algorithm, type Block, type CountedState, type LimitState } from '../../../counting/algorithms/algorithm';
 import { Blocking, NO_BLOCK } from '../../../counting/algorithms/blocking';
 import { TokenBucket } from '../../../counting/algorithms/bucket';
-import { Concurrent } from '../../../counting/algorithms/concurrent';
-import { MOST_IN_WINDOW, SlidingWindow } from '../../../counting/algorithms/sliding';
 import { mostOf } from '../../../counting/group';
 import { areOneWindow } from '../../../counting/windows';
 import {
@@ -22,7 +13,7 @@ import {
 } from '../../../counting/operation';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import { type CommandOptions, type StepResult, joined } from './commands';
-import { BLOCK, LIMIT } from './count-algorithms';
+import { BLOCK, LIMIT, type Numbers, numbersOf, storedAs } from './count-algorithms';
 import { CALL, COUNT, DECIDED, RUN, RunKind, STOPPED } from './count-script';
 import type { ScriptArguments, ScriptCommand, Step } from './protocol';
 import { checkedValues, isTime } from './replies';
@@ -42,6 +33,12 @@ const MARGIN = 20;
 /** How many of them are left when its expiry was examined: it is examined again after ten seconds. */
 const LEAST_MARGIN = 10;
 
+/** A limit of a call: its number among them, from 1, and its numbers in the script. */
+interface KnownLimit {
+  readonly number: number;
+  readonly numbers: Numbers;
+}
+
 /** A call of the script that applies operations. */
 export class CountCall implements ScriptArguments {
   readonly script = COUNT;
@@ -53,7 +50,7 @@ export class CountCall implements ScriptArguments {
   readonly #examined: Step[] = [];
   readonly #examinedStates: Step[] = [];
   readonly #limits: string[] = [];
-  readonly #numbers = new Map<CountedLimit, number>();
+  readonly #known = new Map<CountedLimit, KnownLimit>();
   /** How many values the reply has. */
   #values: number;
   #runs = '';
@@ -150,32 +147,30 @@ export class CountCall implements ScriptArguments {
     const algorithm = counterOf(limit.algorithm!);
     const { requestsPerUnit, lifetime } = algorithm;
     const isReport = isReported(operation);
-    const bucket = algorithm instanceof TokenBucket ? algorithm : undefined;
-    const step = { key, hits: 1, limit: bucket === undefined ? limit : { requestsPerUnit, lengthSeconds: lifetime } };
-    // A key of a sliding window gets its expiry when the window begins; that of a bucket in debt depends on the debt.
-    const isKnown =
-      algorithm instanceof SlidingWindow ||
-      algorithm instanceof Concurrent ||
-      (bucket?.postpaid !== true && this.#options.knownStates.has(step));
+    const stored = storedAs(algorithm);
+    const { number, numbers } = this.#knownLimit(limit);
+    const step = { key, hits: 1, limit: stored.isOfWindow ? limit : { requestsPerUnit, lengthSeconds: lifetime } };
+    // The expiry of what is in debt depends on the debt.
+    const isKnown = stored.isExpiryKept || (algorithm.postpaid !== true && this.#options.knownStates.has(step));
     if (!isKnown) this.#examinedStates.push(step);
     let [spans, total] = ['', 0];
     for (const { hits, times } of calls) {
-      const ofWindow = { whole: algorithm instanceof Concurrent ? 0 : hits, part: 0 };
-      const { whole, part } = bucket === undefined ? ofWindow : takenFrom(bucket, hits, isReport);
+      const { whole, part } = stored.takenBy?.(algorithm, hits, isReport) ?? { whole: hits, part: 0 };
       spans += `${spans === '' ? '[' : ','}${whole},${part}`;
       total = whole >= 0 ? total + whole * times : Infinity;
     }
-    const most = isReport && algorithm instanceof SlidingWindow ? MOST_IN_WINDOW : requestsPerUnit;
-    if (isExact || total > (bucket?.ceiling.whole ?? most) || (bucket !== undefined && bucket.parts > 1)) total = 0;
-    return DECIDED.write({ number: this.#numberOf(limit), total, text: `"${total}"`, isKnown, spans: `${spans}]` });
+    if (isExact || total > (isReport ? numbers.ceiling : numbers.most) || numbers.parts > 1) total = 0;
+    return DECIDED.write({ number, total, text: `"${total}"`, isKnown, spans: `${spans}]` });
   }
 
-  #numberOf(limit: CountedLimit): number {
-    const known = this.#numbers.get(limit);
-    if (known !== undefined) return known;
-    const number = this.#limits.push(`[${limitOf(limit, this.#random)}${blockOf(limit)}]`);
-    this.#numbers.set(limit, number);
-    return number;
+  #knownLimit(limit: CountedLimit): KnownLimit {
+    const before = this.#known.get(limit);
+    if (before !== undefined) return before;
+    const numbers = numbersOf(counterOf(limit.algorithm!));
+    const number = this.#limits.push(`[${limitOf(limit, this.#random, numbers)}${blockOf(limit)}]`);
+    const known = { number, numbers };
+    this.#known.set(limit, known);
+    return known;
   }
 
   #add(run: string): void {
@@ -210,31 +205,17 @@ function blockOf({ algorithm }: CountedLimit): string {
 }
 
 /** A limit for the script. @param random the random part of expiries, in seconds */
-export function limitOf(limit: CountedLimit, random: number): string {
+export function limitOf(
+  limit: CountedLimit,
+  random: number,
+  numbers: Numbers = numbersOf(counterOf(limit.algorithm!)),
+): string {
   const algorithm = counterOf(limit.algorithm!);
-  const { name, requestsPerUnit, lifetime } = algorithm;
-  const windows = {
-    algorithm: `"${name}"`,
-    most: requestsPerUnit,
-    mostPart: 0,
-    parts: 1,
-    window: 1,
-    ceiling: MOST_REPORTED,
-  };
-  const ofState = { expiry: lifetime + random + MARGIN, left: lifetime + LEAST_MARGIN };
-  if (algorithm instanceof TokenBucket) {
-    const { span, parts, ceiling } = algorithm;
-    const ofBucket = { most: span.whole, mostPart: span.part, ceiling: ceiling.whole, parts };
-    return LIMIT.write({ ...windows, ...ofState, ...ofBucket });
-  }
-  if (algorithm instanceof SlidingWindow)
-    return LIMIT.write({
-      ...windows,
-      ...ofState,
-      window: algorithm.lengthSeconds * 1000,
-      ceiling: MOST_IN_WINDOW,
-    });
-  return LIMIT.write({ ...windows, expiry: lifetimeOf(limit) + random, left: secondsLeft(limit) });
+  const { name, lifetime } = algorithm;
+  const expires = storedAs(algorithm).isOfWindow
+    ? { expiry: lifetimeOf(limit) + random, left: secondsLeft(limit) }
+    : { expiry: lifetime + random + MARGIN, left: lifetime + LEAST_MARGIN };
+  return LIMIT.write({ algorithm: `"${name}"`, ...numbers, ...expires });
 }
 
 /** Whether its hits count also beyond the limit. What is in debt is changed in no other way. */
@@ -259,26 +240,11 @@ function equalCalls({ hits, calls = [hits] }: Operation): readonly EqualCalls[] 
   return runs;
 }
 
-/** What a call takes from a bucket: more than fit into it never do, unless they are reported. */
-export function takenFrom(bucket: TokenBucket, hits: number, isReport: boolean): Span {
-  return hits > bucket.capacity && !isReport ? { whole: bucket.span.whole + 1, part: 0 } : bucket.spanOf(hits);
-}
-
-/** The open reservations of a counter whose key has braces, which keep both in one slot of a cluster. */
-function openKeyOf(key: string): string {
-  return `${key}:reservations`;
-}
-
-/**
- * A sliding window has a key for the windows with an even number, and one for those with an odd one. That of a block
- * comes first.
- */
+/** The keys of a counter, that of a block first. Braces in its key keep them in one slot of a cluster. */
 export function keysOf(operation: Counted): readonly Pick<Step, 'key'>[] {
   const { key, blockKey, limit } = operation;
-  const isSliding = limit.algorithm !== undefined && counterOf(limit.algorithm) instanceof SlidingWindow;
-  const isConcurrent = limit.algorithm instanceof Concurrent;
-  const own = isConcurrent ? [operation, { key: openKeyOf(key) }] : [operation];
-  const keys = isSliding ? [{ key: `${key}_0` }, { key: `${key}_1` }] : own;
+  const suffixes = limit.algorithm && storedAs(counterOf(limit.algorithm)).suffixes;
+  const keys = suffixes?.map((suffix) => ({ key: `${key}${suffix}` })) ?? [operation];
   return blockKey === undefined ? keys : [{ key: blockKey }, ...keys];
 }
 

@@ -25,6 +25,7 @@ import { endedAtOnce } from '../open-reservations';
 import type { CommandRunner } from './administration';
 import { isRejected, runScript } from './count';
 import { isPerSecond } from './instance';
+import { PLACES } from './count-algorithms';
 import { DUE_LIFETIME } from './reservation-script';
 import { CLOCK, type Script, lua, script } from './script';
 import { InvalidReply } from './store-error';
@@ -208,22 +209,24 @@ export function isGivenBack({ member }: ReservationStep): boolean {
 }
 
 /**
- * Where counters are, and what decides: the first character of a member of the set. Those of the second line are where
- * limits per second are; the others are in the main store in any case.
+ * What a member of the set begins with: what decides, or `m` for hits that are counted. A counter that is where limits
+ * per second are has the letter as a capital, and `s` instead of `m`; the others are in the main store in any case.
+ *
+ * @param name of what decides, as {@link deciderOf} returns it
  */
-const PLACES: Readonly<Record<string, 'sliding_window' | 'token_bucket' | undefined>> = {
-  ...{ m: undefined, w: 'sliding_window', b: 'token_bucket' },
-  ...{ s: undefined, W: 'sliding_window', B: 'token_bucket' },
-};
+function placeOf(name: string | undefined, isInPerSecond: boolean): string {
+  const place = [...PLACES].find(([, each]) => each === name)?.[0];
+  if (place === undefined) return isInPerSecond ? 's' : 'm';
+  return isInPerSecond ? place.toUpperCase() : place;
+}
 
 /** A counter and one of its members, as the script of reservations writes them, too. */
 function dueMember({ key, limit, member }: ReservationStep): string {
-  const decider = deciderOf(limit)?.name;
-  const places = Object.entries(PLACES).filter(([, name]) => name === decider);
-  return `${places[isPerSecond(limit) ? 1 : 0]![0]}${key}\n${member}`;
+  return `${placeOf(deciderOf(limit)?.name, isPerSecond(limit))}${key}\n${member}`;
 }
 
-const DUE = /^([mwbsWB])(.*)\nc:\d+:[^\n]+$/s;
+const LETTERS = [...PLACES.keys()].map((place) => place + place.toUpperCase()).join('');
+const DUE = new RegExp(String.raw`^([ms${LETTERS}])(.*)\nc:\d+:[^\n]+$`, 's');
 
 /** @param due members with their scores; what another program has written is no member */
 function countersOf(due: readonly string[]): ReadonlyMap<string, DueCounter> {
@@ -240,8 +243,8 @@ function countersOf(due: readonly string[]): ReadonlyMap<string, DueCounter> {
 
 /** A limit with which a counter is found; what its members hold is in them. */
 function limitAt(place: string): CountedLimit {
-  const name = PLACES[place];
+  const name = PLACES.get(place.toLowerCase());
   const any = { requestsPerUnit: 1, lengthSeconds: 1 };
   const algorithm = name && algorithmOf({ ...any, name, burst: undefined });
-  return { ...any, algorithm, isOneOfSeveral: 'mwb'.includes(place) };
+  return { ...any, algorithm, isOneOfSeveral: place !== 's' && place === place.toLowerCase() };
 }

@@ -1,5 +1,5 @@
 import { LONGEST_KNOWN } from '../../../streams/ports/reservations';
-import { LIMIT, byAlgorithm, windowValue } from './count-algorithms';
+import { LIMIT, PLACES_IN_LUA, byAlgorithm, windowValue } from './count-algorithms';
 import { lua } from './script';
 
 /** In seconds: what was given back matters to reservations that were made before. */
@@ -106,5 +106,5 @@ local function heldMember(member, held, found)
   local hold = string.match(found, '^/%d+/%d+/%d+(.*)$') or ''
   return string.format('%s%.0f%s%s', string.sub(member, 1, 1), held, hold, string.sub(member, 2))
 end
-local PLACES = { sliding_window = 'w', token_bucket = 'b' }
+${PLACES_IN_LUA}
 `;

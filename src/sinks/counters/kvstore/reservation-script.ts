@@ -185,7 +185,7 @@ for i = 1, #steps do
   elseif hits ~= 0 then step(counter, hits, hits, expiry, left) end
   if member ~= '' then
     local name = string.gsub(member, '^c[%d/]*', 'c')
-    local counted = kind == 'sliding_window' and string.sub(counter, 1, -3) or counter
+    local counted = string.sub(counter, 1, -1 - (SUFFIXES[kind] or 0))
     local dueMember = string.format('%s%s\n%s', PLACES[kind] or 'm', counted, name)
     local isDue = due and string.sub(member, 1, 1) == 'c'
     if opens then

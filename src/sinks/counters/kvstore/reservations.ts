@@ -16,7 +16,8 @@ import { MOST_REPORTED, type Span } from '../../../counting/algorithms/algorithm
 import { TokenBucket } from '../../../counting/algorithms/bucket';
 import type { Counted } from '../../../counting/operation';
 import { deciderOf } from '../../../counting/reserved';
-import { keysOf, limitOf, takenFrom } from './count-call';
+import { storedAs } from './count-algorithms';
+import { keysOf, limitOf } from './count-call';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import type { CommandRunner } from './administration';
 import type { SendCommand } from './commands';
@@ -95,7 +96,7 @@ export function kvstoreReservations(options: ReservationsOptions): ReservationSt
 
   /** See the keys of {@link RESERVATION}. */
   function twoKeysOf(step: ReservationStep): readonly string[] {
-    if (deciderOf(step.limit)?.name === 'token_bucket') return [step.key, places.nameBeside(step, 'given_back')];
+    if (deciderOf(step.limit) instanceof TokenBucket) return [step.key, places.nameBeside(step, 'given_back')];
     const [first, second = first] = keysOf(step);
     return [first!.key, second!.key];
   }
@@ -185,7 +186,7 @@ function stepOf(
   const bucket = decider instanceof TokenBucket ? decider : undefined;
   function taken(of: number): Span {
     if (bucket === undefined) return { whole: of, part: 0 };
-    return takenFrom(bucket, Math.min(of, MOST_REPORTED), opens === undefined);
+    return storedAs(bucket).takenBy!(bucket, Math.min(of, MOST_REPORTED), opens === undefined);
   }
   const [own, late] = [taken(Math.abs(hits)), taken(hits + held)];
   return STEP.write({
