@@ -26,7 +26,7 @@ export const BLOCK = new Fields('firstBlock', 'factor', 'longest', 'forgotten');
 /** In Lua: the hits of the window before, weighted with the part of it that a window which ends now would cover. */
 const WEIGHT = 'math.ceil(other * (window - clock % window) / window)';
 
-/** In Lua: a window's number in the value of its key; see {@link ARITHMETIC}. */
+/** In Lua: a window's number in the value of its key; see {@link STORED}. */
 export function windowValue(index: string): string {
   return `(${index} % 2097151 + 1) * 4294967296`;
 }
@@ -66,19 +66,49 @@ interface StoredAlgorithm extends Readonly<Partial<Record<Part, string>>> {
   takenBy?(algorithm: Algorithm, hits: number, isReport: boolean): Span;
 }
 
-/** Hits of the current window, and of the one before, of which fixed windows have none. */
-const WINDOWS = {
-  call: lua`
+/** Hits of the current window. @param weight in Lua: what counts of the `other` ones, of the window before */
+function windows(weight: string) {
+  return {
+    call: lua`
     ${LIMIT.read('limit', 1, 'window')}
     other, state = math.max(0, other + math.min(0, state)), math.max(0, state)
-    if hits > 0 and state + ${WEIGHT} > most then isOver = true end`,
-  cut: lua`
+    if hits > 0 and state + ${weight} > most then isOver = true end`,
+    cut: lua`
     ${LIMIT.read('limit', 1, 'ceiling')}
     state = math.min(state, ceiling)`,
-  lend: lua`
-    granted = grantOf(wants, most - state - ${WEIGHT})
+    lend: lua`
+    granted = grantOf(wants, most - state - ${weight})
     state = state + granted`,
-};
+  };
+}
+
+/** Hits of the current window and of the one before, each of which has a key. @param weight as of {@link windows} */
+function twoWindows(weight: string): StoredAlgorithm {
+  return {
+    ...windows(weight),
+    suffixes: ['_0', '_1'],
+    isExpiryKept: true,
+    numbers: ({ lengthSeconds }) => ({ ceiling: MOST_IN_WINDOW, window: lengthSeconds * 1000 }),
+    open: lua`
+      ${LIMIT.read('limit', 1, 'window')}
+      local index = math.floor(clock / window)
+      base = ${windowValue('index')}
+      key, previousKeys[l] = KEYS[used + index % 2], KEYS[used + 1 - index % 2]
+      used = used + 1
+      local previous = step(previousKeys[l], 0)
+      if type(previous) == 'table' then
+        err = previous
+      else
+        other = previous % 4294967296
+        if previous - other ~= ${windowValue('(index - 1)')} then other = 0 end
+        weight = ${weight}
+      end`,
+    correct: lua`
+      if state < 0 or state >= 4294967296 then state, isKept = 0, false end`,
+    giveBack: lua`
+      isOver = bases[1] ~= ${windowValue('onlyIn')}`,
+  };
+}
 
 /**
  * The algorithms as in `src/counting/algorithms`. The state of a limit is a number and another one:
@@ -141,32 +171,8 @@ const STORED: Readonly<Record<Algorithm['name'], StoredAlgorithm>> = {
       granted = grantOf(wants, math.floor((most - 2 - whole) / perHit))
       if granted ~= 0 then state, other = full + math.ceil(granted * perHit) + 1, 0 end`,
   },
-  sliding_window: {
-    ...WINDOWS,
-    place: 'w',
-    suffixes: ['_0', '_1'],
-    isExpiryKept: true,
-    numbers: ({ lengthSeconds }) => ({ ceiling: MOST_IN_WINDOW, window: lengthSeconds * 1000 }),
-    open: lua`
-      ${LIMIT.read('limit', 1, 'window')}
-      local index = math.floor(clock / window)
-      base = ${windowValue('index')}
-      key, previousKeys[l] = KEYS[used + index % 2], KEYS[used + 1 - index % 2]
-      used = used + 1
-      local previous = step(previousKeys[l], 0)
-      if type(previous) == 'table' then
-        err = previous
-      else
-        other = previous % 4294967296
-        if previous - other ~= ${windowValue('(index - 1)')} then other = 0 end
-        weight = ${WEIGHT}
-      end`,
-    correct: lua`
-      if state < 0 or state >= 4294967296 then state, isKept = 0, false end`,
-    giveBack: lua`
-      isOver = bases[1] ~= ${windowValue('onlyIn')}`,
-  },
-  fixed_window: { ...WINDOWS, isOfWindow: true },
+  sliding_window: { ...twoWindows(WEIGHT), place: 'w' },
+  fixed_window: { ...windows('other'), isOfWindow: true },
   max_concurrent: {
     isOfWindow: true,
     isExpiryKept: true,
