@@ -1,5 +1,11 @@
 import { startsOn } from '../../support/data/rule-resources';
-import type { BlockConfig, DomainConfig, RuleConfig, RuleLimit } from '../../../src/rules/rule-config';
+import {
+  type BlockConfig,
+  type DomainConfig,
+  type RuleConfig,
+  type RuleLimit,
+  nameInFiles,
+} from '../../../src/rules/rule-config';
 
 /** A configuration in its usual written form: fields with default values are omitted. */
 export function written({ domain, descriptors, unmatched }: DomainConfig): object {
@@ -17,7 +23,7 @@ function writtenRule({ key, value, limits, options, descriptors, metadata, ...mo
     ...withoutDefaults({
       ...{ value, metadata, rate_limit: one && writtenLimit(one) },
       rate_limits: hasLimitList ? limits.map(writtenLimit) : undefined,
-      ...Object.fromEntries(Object.entries({ ...more, ...flags }).map(([name, is]) => [snakeCase(name), is])),
+      ...inFiles({ ...more, ...flags }),
       descriptors: descriptors.map(writtenRule),
     }),
   };
@@ -37,7 +43,11 @@ function writtenLimit({
 }: RuleLimit): object {
   const isConcurrent = algorithm === 'max_concurrent';
   const fields = withoutDefaults({
-    ...{ ...rest, unit: isConcurrent ? undefined : unit?.toLowerCase(), replaces: replaces.map((name) => ({ name })) },
+    ...{
+      ...inFiles(rest),
+      unit: isConcurrent ? undefined : unit?.toLowerCase(),
+      replaces: replaces.map((name) => ({ name })),
+    },
     calendar: calendar && withoutDefaults({ time_zone: calendar.timeZone, starts_on: startsOn({ unit, calendar }) }),
     block_for: blockFor && writtenBlock(blockFor),
     active: active && { time_zone: active.timeZone, ranges: active.ranges },
@@ -54,8 +64,8 @@ function writtenBlock({ first, factor, most, forgottenAfter }: BlockConfig): unk
   return { first: `${first}s`, factor, most: `${most}s`, forgotten_after: `${forgottenAfter}s` };
 }
 
-function snakeCase(name: string): string {
-  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+function inFiles(fields: object): object {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [nameInFiles(name), value]));
 }
 
 function withoutDefaults(fields: object): object {
