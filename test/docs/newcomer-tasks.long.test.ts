@@ -17,6 +17,7 @@ const COPIED = [
   'proto',
   'package.json',
   'package-lock.json',
+  'README.md',
 ];
 const CONFIGS = ['tsconfig.json', 'jest.config.cjs'];
 /** Only ends a test that hangs. */
