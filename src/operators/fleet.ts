@@ -172,13 +172,10 @@ export interface FleetOptions {
 
 /** All instances, seen from this one. The others are asked only while there is interest, and none is waited for. */
 export class FleetView {
-  readonly #find: FindPeers;
-  readonly #id: string;
+  readonly #options: FleetOptions;
   /** By address; undefined before they have been found for the first time. */
   #peers: ReadonlyMap<string, KnownPeer> | undefined;
   #omitted = 0;
-  readonly #expected: ReadonlySet<string>;
-  readonly #kept: Kept;
   /** In what those differ, and should not, that answered in the last round, or at the last look. */
   #differing: readonly FleetDifference[] = [];
   /** The callers that viewers look at. */
@@ -188,12 +185,8 @@ export class FleetView {
   /** When the next round may begin. */
   #due = -Infinity;
 
-  /** @param expected the settings that may differ */
-  constructor({ find, id, expected, kept }: FleetOptions) {
-    this.#find = find;
-    this.#id = id;
-    this.#expected = expected;
-    this.#kept = kept;
+  constructor(options: FleetOptions) {
+    this.#options = options;
   }
 
   /** All instances, as far as they are known by now. @param own the report of this one */
@@ -229,15 +222,16 @@ export class FleetView {
 
   /** An instance says that it ends: takes what it knows. */
   async taking(id: string, own: Compared): Promise<void> {
-    if (id === this.#id) return;
+    if (id === this.#options.id) return;
     if (this.#peerOf(id) === undefined) await this.look(own);
-    await this.#peerOf(id)?.takeLast(this.#kept, this.#isAnswering);
+    await this.#peerOf(id)?.takeLast(this.#options.kept, this.#isAnswering);
   }
 
   /** Tells the others that this instance ends, and waits a little until they have taken what it knows. */
   async leave(): Promise<void> {
-    const peers = this.#peers === undefined ? await this.#find() : Array.from(this.#peers.values(), ({ peer }) => peer);
-    const left = peers.slice(0, MOST_PEERS).map((peer) => peer.leaves(this.#id).catch(() => undefined));
+    const peers =
+      this.#peers === undefined ? await this.#options.find() : Array.from(this.#peers.values(), ({ peer }) => peer);
+    const left = peers.slice(0, MOST_PEERS).map((peer) => peer.leaves(this.#options.id).catch(() => undefined));
     await inTime(
       LEAVE_PATIENCE,
       Promise.all(left).then(() => undefined),
@@ -273,14 +267,14 @@ export class FleetView {
   /** Compares instances, this one first. */
   async #compare(own: Compared, answering: readonly KnownPeer[]): Promise<Differences> {
     const labels = [own.name, ...answering.map(({ label }) => label)];
-    const found = await differencesOf([own, ...reportsOf(answering)], labels, this.#expected);
+    const found = await differencesOf([own, ...reportsOf(answering)], labels, this.#options.expected);
     this.#differing = found.differences.filter(({ isExpected }) => !isExpected);
     return found;
   }
 
   /** The peers that are other instances, each once. */
   get #others(): readonly KnownPeer[] {
-    const ids = new Set([this.#id]);
+    const ids = new Set([this.#options.id]);
     return [...(this.#peers?.values() ?? [])].filter(({ report }) => {
       if (report === undefined) return true;
       if (ids.has(report.id)) return false;
@@ -297,7 +291,7 @@ export class FleetView {
     return this.#others.find(({ report }) => report?.id === id);
   }
 
-  readonly #isAnswering = (id: string): boolean => id === this.#id || this.#peerOf(id)?.isAnswering === true;
+  readonly #isAnswering = (id: string): boolean => id === this.#options.id || this.#peerOf(id)?.isAnswering === true;
 
   #look(own: Compared): void {
     if (performance.now() < this.#due) return;
@@ -306,7 +300,7 @@ export class FleetView {
   }
 
   async #askAll(own: Compared): Promise<void> {
-    const found = await this.#find();
+    const found = await this.#options.find();
     this.#omitted = Math.max(0, found.length - MOST_PEERS);
     const peers = found.slice(0, MOST_PEERS).map((peer) => {
       const known = this.#peers?.get(peer.address) ?? new KnownPeer(peer);
@@ -336,7 +330,7 @@ export class FleetView {
         const isOther = next.isAnswering && this.#others.includes(next);
         if (isOther) {
           for (const watched of this.#watched) await watched.takeFrom(next.peer.address, next.peer.watch);
-          await next.takeInto(this.#kept, this.#isAnswering, NEW_SAMPLE);
+          await next.takeInto(this.#options.kept, this.#isAnswering, NEW_SAMPLE);
         }
         if (rest !== undefined && left.length > 0) await pause(rest);
       }

@@ -214,12 +214,11 @@ export class RulesetBuilder {
   #source: RuleSource = { domain: '' };
   /** Of the domain. */
   #top = new Level();
-  #size = 0;
-  #withScripts: Rule | undefined;
-  readonly #notLocal = new NameList();
-  readonly #leased = new NameList();
-  #hasPolicies = false;
-  #hasPostpaid = false;
+  readonly #summary = {
+    ...{ size: 0, hasPolicies: false, hasPostpaid: false },
+    withScripts: undefined as Rule | undefined,
+    ...{ notLocal: new NameList(), leased: new NameList() },
+  };
 
   addRows(rows: Iterable<RuleRow>): void {
     for (const row of rows) {
@@ -233,16 +232,7 @@ export class RulesetBuilder {
   }
 
   done(): Ruleset {
-    const [size, withScripts, notLocal, leased] = [this.#size, this.#withScripts, this.#notLocal, this.#leased];
-    const [hasPolicies, hasPostpaid] = [this.#hasPolicies, this.#hasPostpaid];
-    return new Ruleset(this.#domains, this.#unmatched, {
-      size,
-      withScripts,
-      notLocal,
-      leased,
-      hasPolicies,
-      hasPostpaid,
-    });
+    return new Ruleset(this.#domains, this.#unmatched, this.#summary);
   }
 
   /**
@@ -254,21 +244,22 @@ export class RulesetBuilder {
     const rule = new Rule(config, this.#source, parent);
     const needsScripts =
       rule.options.allOrNothing || rule.limits.some(({ algorithm, blockFor }) => (algorithm ?? blockFor) !== undefined);
-    if (needsScripts) this.#withScripts ??= rule;
-    if (rule.limits.some(({ postpaid }) => postpaid)) this.#hasPostpaid = true;
+    const summary = this.#summary;
+    if (needsScripts) summary.withScripts ??= rule;
+    if (rule.limits.some(({ postpaid }) => postpaid)) summary.hasPostpaid = true;
     if (depth === UNMATCHED) this.#unmatched.set(rule.domain, rule);
     else {
       const level = parent === undefined ? this.#top : (parent.nested ??= new Level());
       this.#parents[depth] = rule;
       if (!level.add(rule)) return;
-      this.#size += 1;
+      summary.size += 1;
     }
     function name(): string {
       return plainStatisticsKey(rule);
     }
     const { onStoreFailure = 'error' } = rule.options;
-    if (onStoreFailure !== 'error') this.#hasPolicies = true;
-    if (needsScripts && rule.options.onStoreFailure === undefined) this.#notLocal.add(name);
-    if (rule.limits.some(({ lease }) => lease === true)) this.#leased.add(name);
+    if (onStoreFailure !== 'error') summary.hasPolicies = true;
+    if (needsScripts && rule.options.onStoreFailure === undefined) summary.notLocal.add(name);
+    if (rule.limits.some(({ lease }) => lease === true)) summary.leased.add(name);
   }
 }

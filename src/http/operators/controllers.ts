@@ -126,29 +126,16 @@ class CountersController extends OperatorsController {
     const window = change.windows.length > 1 ? change.window : null;
     const from = ipAddress(this.ctx.req.socket) ?? '';
     const what = count === null ? 'counter cleared' : 'counter set';
-    this.operator.addChange({
-      ...{
-        name,
-        from,
-        what,
-        domain,
-        descriptor,
-        window,
-        before,
-        after,
-        reason: reason === undefined ? null : ownText(reason),
-      },
+    const [of, counts] = [
+      { domain, descriptor },
+      { before, after },
+    ];
+    const kept = reason === undefined ? null : ownText(reason);
+    this.operator.addChange({ ...of, ...counts, ...{ name, from, what, window, reason: kept } });
+    this.state.log.notice(`${what} by an operator`, {
+      ...{ ...of, ...(window !== null && { window }), ...counts, peer: from, operator: name },
+      ...(reason !== undefined && { reason }),
     });
-    const fields = {
-      domain,
-      descriptor,
-      ...(window !== null && { window }),
-      before,
-      after,
-      peer: from,
-      operator: name,
-    };
-    this.state.log.notice(`${what} by an operator`, { ...fields, ...(reason !== undefined && { reason }) });
     return change;
   }
 }

@@ -38,7 +38,7 @@ export type RulesMessage =
   | ({ readonly kind: 'checked' } & Omit<CheckedRules, 'configs'>)
   | { readonly kind: 'chunk'; readonly rows: readonly RuleRow[] };
 
-interface ValidRules {
+export interface ValidRules {
   readonly ruleset: Ruleset;
   readonly warnings: readonly string[];
 }

@@ -1,12 +1,11 @@
 import { type Observable, EMPTY, catchError, defer, filter, map, of, switchMap } from 'rxjs';
 import type { RuleFile } from '../../rules/files/read-rule-files';
-import type { Ruleset } from '../../rules/ruleset';
 import type { Settings } from '../../settings/settings';
 import { backoff } from '../../streams/backoff';
 import type { RuleEvent } from '../../streams/ports/rule-source';
 import { messageOf } from '../../text/thrown';
 import { folderWarnings } from './list-rule-files';
-import { type LoadOptions, loadRules } from '../loading/load-rules';
+import { type LoadOptions, type ValidRules, loadRules } from '../loading/load-rules';
 import { type FolderLook, type Look, type Snapshot, lookAtFolder, readFiles } from './look-at-folder';
 
 export interface RuleReaderOptions extends Omit<LoadOptions, 'form'> {
@@ -22,10 +21,9 @@ interface Reading {
   readonly isRetried?: boolean;
 }
 
-interface ValidRules {
+/** Valid rules, and the digest of the files that they are in. */
+interface DigestedRules extends ValidRules {
   readonly digest: string;
-  readonly ruleset: Ruleset;
-  readonly warnings: readonly string[];
 }
 
 /**
@@ -57,7 +55,7 @@ export class RuleReader {
   #failures = 0;
   #looksToRetry = 0;
   #lastFolder: FolderLook | undefined;
-  #valid: ValidRules | undefined;
+  #valid: DigestedRules | undefined;
 
   /** @param change decides when a change that may be incomplete is read */
   constructor(dir: string, options: RuleReaderOptions, change: PendingChange) {
@@ -148,7 +146,7 @@ export class RuleReader {
     const key = `${look.rulesPath}@${digest}`;
     if (key === this.#last?.key) return of(this.#last);
     const raw = shownFiles(files);
-    const loaded = (valid: ValidRules): Reading => {
+    const loaded = (valid: DigestedRules): Reading => {
       this.#valid = valid;
       const version = `${look.rulesPath}@${digest.slice(0, SHORT_DIGEST)}`;
       return {
