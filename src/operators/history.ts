@@ -159,6 +159,8 @@ export class HistoryRecorder {
   /** Undefined when there is no such instance. */
   read({ since = 0, instance, most = SAMPLES }: HistoryQuery = {}): RecordedHistory | undefined {
     this.#markLoads();
+    // The calls of an outage that lasts.
+    this.seeServers();
     this.#own.marks = [...this.#marks, ...this.#outages.marks(this.#options.store.policy)];
     const all = this.#all;
     const shown = instance === undefined ? all : all.filter(({ id }) => id === instance);

@@ -196,7 +196,7 @@ export interface OutageMark extends Mark {
   readonly server: string;
   /** `main` or `per second`; empty for memcached. */
   readonly store: string;
-  /** Calls for which it did not count; null: the outage lasts, or they are not known. */
+  /** Calls for which it did not count, so far; null: they are not known. */
   readonly calls: number | null;
   /** What these were answered, as in {@link StoreHealth}; rules may have a policy of their own. */
   readonly policy: FailurePolicy | null;

@@ -36,7 +36,11 @@ export class Outages {
       gone.delete(key);
       this.#see(key, server);
     }
-    for (const outage of gone.values()) outage.ended ??= Date.now();
+    for (const outage of gone.values()) {
+      if (outage.ended !== undefined) continue;
+      // The last of its calls are not known.
+      Object.assign(outage, { ended: Date.now(), calls: undefined });
+    }
   }
 
   /** @param policy of calls that a server does not count */
@@ -63,6 +67,8 @@ export class Outages {
       const last = this.#last.get(key);
       if (last !== undefined) last.ended ??= Date.now();
     }
+    const present = this.#last.get(key);
+    if (present !== undefined && server.affected !== undefined) present.calls = server.affected;
   }
 
   /** The last outage of a server, or a new one that began long after it has ended. */

@@ -370,6 +370,11 @@ export class ServerState {
     this.#tell();
   }
 
+  /** The calls of the present fault so far, as of {@link Fault.calls}; undefined: there is none. */
+  get affected(): number | undefined {
+    return this.#fault && this.#affected;
+  }
+
   #tellFault(): void {
     if (this.#fault === undefined || this.#fault.isTold) return;
     this.#fault.isTold = true;

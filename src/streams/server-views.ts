@@ -48,6 +48,8 @@ export interface OpenedServer extends Omit<ServerStateOptions, 'scheduler' | 'fa
 export interface ShownServer extends ServerReport {
   /** Of the last ten seconds. */
   readonly rates: ServerRates;
+  /** The calls of the present fault so far; undefined: there is none. */
+  readonly affected?: number | undefined;
 }
 
 /** The servers of the stores of an instance. */
@@ -80,7 +82,7 @@ export class ServerStates implements ShownServers {
   }
 
   get shown(): readonly ShownServer[] {
-    return Array.from(this.#states, (state) => ({ ...state.report, rates: state.rates(10) }));
+    return Array.from(this.#states, (state) => ({ ...state.report, rates: state.rates(10), affected: state.affected }));
   }
 
   /** The process ends: what is in flight, or begins from now on, ends in time for a drain of so many milliseconds. */

@@ -38,6 +38,10 @@ function mergeAlike(alike: readonly ShownServer[]): ShownServer {
     isHeldBack: alike.some(({ isHeldBack }) => isHeldBack),
     lastSuccess: most(alike, 'lastSuccess', Math.max),
     lastFault: mergeFaults(alike.flatMap(({ lastFault }) => lastFault ?? [])),
+    affected: alike.reduce<number | undefined>(
+      (sum, { affected }) => (affected === undefined ? sum : (sum ?? 0) + affected),
+      undefined,
+    ),
     rates: sumOfRates(alike.map(({ rates }) => rates)),
   };
 }

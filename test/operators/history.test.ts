@@ -207,13 +207,14 @@ describe('an outage of a server', () => {
     server.sent();
     wait(1.5);
     const mark = { kind: 'store', server: 'a', store: 'main', at: timeAfter(11), instance: 'vm', policy: 'deny' };
-    expect(outages(read())).toEqual([{ ...mark, text: 'a is silent', until: null, calls: null }]);
+    expect(outages(read())).toEqual([{ ...mark, text: 'a is silent', until: null, calls: 0 }]);
     server.refused(7);
+    expect(outages(read())).toEqual([{ ...mark, text: 'a is silent', until: null, calls: 7 }]);
     wait(10);
     answer(server);
     wait(1);
     expect(outages(read())).toMatchObject([
-      { ...mark, text: 'a was silent for 11 s', until: timeAfter(22), calls: null },
+      { ...mark, text: 'a was silent for 11 s; 7 calls have missed it', until: timeAfter(22), calls: 7 },
     ]);
     server.connected(0, 'it has ended');
     wait(1);

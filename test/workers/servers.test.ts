@@ -52,6 +52,13 @@ describe('a server that several workers see', () => {
     expect(server!.lastFault).toEqual(fault(19_900, 3_100, 7));
   });
 
+  it('has the calls of the present fault of all workers that see it', () => {
+    function seenBy(...affected: readonly (number | undefined)[]) {
+      return mergeServers(affected.map((calls) => seen({ affected: calls })))[0]!.affected;
+    }
+    expect([seenBy(2, undefined, 3), seenBy(undefined), seenBy(0)]).toEqual([5, undefined, 0]);
+  });
+
   it('is another one in another store, or with another address', () => {
     expect(mergeServers([seen(), seen({ store: 'per second' }), seen({ server: 'b' }), seen()])).toHaveLength(3);
   });
