@@ -13,7 +13,7 @@ import { startStatisticsOutputs } from './outputs';
 /** Counts, logs and keeps loads of rules. */
 export function recordRules(app: App, configurations: RecentConfigurations): MonoTypeOperatorFunction<RuleEvent> {
   return pipe(
-    recordLoads(app),
+    recordLoads(app, (load, changes) => configurations.compared(load, changes)),
     tap((event) => configurations.record(event)),
   );
 }

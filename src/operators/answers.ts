@@ -9,6 +9,7 @@ import type {
 import type { Descriptor } from '../limiter/request';
 import type { AddressPrefix } from '../rules/networks';
 import type { FailurePolicy, Json, RulePlace } from '../rules/rule-config';
+import type { RulesetChanges } from '../rules/compare-rulesets';
 import type { OpenReservation } from '../streams/ports/reservations';
 import type { RuleOrigin } from '../streams/ports/rule-source';
 
@@ -169,6 +170,12 @@ export interface ListedConfiguration<File = ConfigurationFile> extends RuleOrigi
   readonly rules: number;
   /** Null when they are too large to be kept, or do not come from files. */
   readonly files: readonly File[] | null;
+}
+
+/** A load of rules, and what it has changed. */
+export interface ListedLoad extends Omit<ListedConfiguration, 'files'> {
+  /** Null: it was the first one. */
+  readonly changes: RulesetChanges | null;
 }
 
 export interface ConfigurationFile {

@@ -1,8 +1,15 @@
 import { isUtf8 } from 'node:buffer';
 import type { RuleFile } from '../rules/files/read-rule-files';
-import type { RuleEvent } from '../streams/ports/rule-source';
-import type { ListedConfiguration, ListedConfigurations } from './answers';
+import type { RulesetChanges } from '../rules/compare-rulesets';
+import type { Named } from '../rules/ruleset';
+import type { RuleEvent, RulesLoaded } from '../streams/ports/rule-source';
+import { shortened } from '../text/excerpt';
+import { ownText } from '../text/table-key';
+import type { ListedConfiguration, ListedConfigurations, ListedLoad } from './answers';
 import { isoTime } from '../text/iso-time';
+
+/** Loads that are kept. */
+const LOADS = 50;
 
 /** With the files as the source has sent them. */
 export type Configurations = ListedConfigurations<RuleFile>;
@@ -13,9 +20,28 @@ export class RecentConfigurations {
   #active: Configuration | null = null;
   #previous: Configuration | null = null;
   #rejected: Configurations['rejected'] = null;
+  readonly #loads: ListedLoad[] = [];
 
   get list(): Configurations {
     return { active: this.#active, previous: this.#previous, rejected: this.#rejected };
+  }
+
+  /** The last loads, the newest at the end; of those that follow each other at once, the last one. */
+  get loads(): readonly ListedLoad[] {
+    return this.#loads;
+  }
+
+  /** @param changes undefined for the first load */
+  compared({ origin, ruleset }: Pick<RulesLoaded, 'origin' | 'ruleset'>, changes: RulesetChanges | undefined): void {
+    const listed = Object.entries(changes ?? {}).map(([what, { count, names }]: [string, Named]) => {
+      return [what, { count, names: names.map((name) => ownText(shortened(name))) }];
+    });
+    this.#loads.push({
+      ...{ at: isoTime(Date.now() / 1000), rules: ruleset.size },
+      ...{ source: shortened(origin.source), version: shortened(origin.version) },
+      changes: changes === undefined ? null : (Object.fromEntries(listed) as RulesetChanges),
+    });
+    if (this.#loads.length > LOADS) this.#loads.shift();
   }
 
   record(event: RuleEvent): void {

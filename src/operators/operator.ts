@@ -7,7 +7,7 @@ import {
   shownOffender,
   topOf,
 } from '../limiter/offender';
-import type { ListedSetting } from './answers';
+import type { ListedLoad, ListedSetting } from './answers';
 import { excerpt } from '../text/excerpt';
 import { boundedText } from '../text/table-key';
 import { Changes } from './changes';
@@ -228,6 +228,10 @@ export class Operator {
   /** To be called when the servers of the stores have changed. */
   seeServers(): void {
     this.#history.seeServers();
+  }
+
+  get loads(): readonly ListedLoad[] {
+    return this.#options.configurations.loads;
   }
 
   get configurations(): Configurations {

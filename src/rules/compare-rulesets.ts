@@ -1,5 +1,5 @@
 import type { Level, Rule } from './rule-tree';
-import { type Named, NameList, type Ruleset } from './ruleset';
+import { LOGGED_NAMES, type Named, NameList, type Ruleset } from './ruleset';
 import { plainStatisticsKey } from './statistics-key';
 import { ValueList } from './values';
 
@@ -19,9 +19,15 @@ const RULES_PER_STEP = 500;
 /**
  * Compares two rulesets. The generator yields after every few hundred rules, so that the caller can do other work in
  * between; its return value is the result. The order of rules is not compared.
+ *
+ * @param names how many names each list of the result has
  */
-export function* compareRulesets(before: Ruleset, after: Ruleset): Generator<void, RulesetChanges> {
-  const changes = new Changes();
+export function* compareRulesets(
+  before: Ruleset,
+  after: Ruleset,
+  names = LOGGED_NAMES,
+): Generator<void, RulesetChanges> {
+  const changes = new Changes(names);
   if (before === after) return changes;
   for (const domain of after.domains.keys()) if (!before.domains.has(domain)) changes.domainsAdded.add(() => domain);
   for (const domain of before.domains.keys()) if (!after.domains.has(domain)) changes.domainsRemoved.add(() => domain);
@@ -77,11 +83,20 @@ function* rulePairs([before, after]: LevelPair): IterableIterator<readonly [Rule
 }
 
 class Changes implements RulesetChanges {
-  readonly domainsAdded = new NameList();
-  readonly domainsRemoved = new NameList();
-  readonly rulesAdded = new NameList();
-  readonly rulesRemoved = new NameList();
-  readonly rulesChanged = new NameList();
+  readonly domainsAdded: NameList;
+  readonly domainsRemoved: NameList;
+  readonly rulesAdded: NameList;
+  readonly rulesRemoved: NameList;
+  readonly rulesChanged: NameList;
+
+  constructor(names: number) {
+    [this.domainsAdded, this.domainsRemoved] = [new NameList(names), new NameList(names)];
+    [this.rulesAdded, this.rulesRemoved, this.rulesChanged] = [
+      new NameList(names),
+      new NameList(names),
+      new NameList(names),
+    ];
+  }
 
   add({ before, after }: RuleDifference): void {
     if (after === undefined) this.rulesRemoved.add(() => plainStatisticsKey(before!));

@@ -14,20 +14,26 @@ import { plainStatisticsKey } from './statistics-key';
 /** How many domains or rules, and the names of the first ones. */
 export interface Named {
   readonly count: number;
-  /** At most {@link MAX_NAMES}: domains, or the statistics keys of rules without request values. */
+  /** The first ones: domains, or the statistics keys of rules without request values. */
   readonly names: readonly string[];
 }
 
-/** How many names a list of rules has. */
-const MAX_NAMES = 3;
+/** How many names a line of the log has. */
+export const LOGGED_NAMES = 3;
 
 export class NameList implements Named {
   count = 0;
   readonly names: string[] = [];
+  readonly #most: number;
+
+  /** @param most how many names it has */
+  constructor(most = LOGGED_NAMES) {
+    this.#most = most;
+  }
 
   add(name: () => string): void {
     this.count += 1;
-    if (this.names.length < MAX_NAMES) this.names.push(name());
+    if (this.names.length < this.#most) this.names.push(name());
   }
 }
 

@@ -261,6 +261,11 @@ describe('the operator token', () => {
   });
 });
 
+it('the first load of rules is in /api/loads', async () => {
+  const { loads } = (await send('GET /api/loads')).body as { loads: readonly unknown[] };
+  expect(loads[0]).toMatchObject({ at: expect.any(String), rules: expect.any(Number), changes: null });
+});
+
 describe('the callers that are limited most', () => {
   it('are in /api/offenders', async () => {
     await send('PUT /api/counters', { body: { domain: 'shop', descriptor: 'user=joe', count: 100 } });

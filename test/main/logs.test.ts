@@ -3,6 +3,7 @@ import { Subject, VirtualTimeScheduler } from 'rxjs';
 import type { HttpRejection } from '../../src/http/limits';
 import { DEFAULT_OPTIONS } from '../../src/limiter/options';
 import { Limiter } from '../../src/limiter/limiter';
+import { RecentConfigurations } from '../../src/operators/configurations';
 import { Rejections } from '../../src/main/rejections';
 import type { Ruleset } from '../../src/rules/ruleset';
 import { debugLines } from '../../src/sinks/logs/debug-lines';
@@ -112,8 +113,11 @@ describe('the log of loads', () => {
   function recorded() {
     const log = new RecordedLog();
     const events$ = new Subject<RuleEvent>();
-    const records = recordLoads({ statistics: new Statistics(10), log, settings: { configType: 'FILE' } });
-    return { log, events$, subscription: events$.pipe(records).subscribe() };
+    const configurations = new RecentConfigurations();
+    const records = recordLoads({ statistics: new Statistics(10), log, settings: { configType: 'FILE' } }, (...load) =>
+      configurations.compared(...load),
+    );
+    return { log, configurations, events$, subscription: events$.pipe(records).subscribe() };
   }
 
   /**
@@ -140,6 +144,30 @@ describe('the log of loads', () => {
       'notice: 1 domain added (edge); 1 domain removed (shop); 6 rules removed (shop.user, shop.a, shop.b, …)',
       'info: none',
     ]);
+  });
+
+  it('is kept for operators: the last 50 loads, with the first five names of each list, none longer than 257', async () => {
+    const { log, configurations, events$, subscription } = recorded();
+    const long = 'x'.repeat(5_000);
+    for (let load = 0; load < 52; load += 1) {
+      events$.next(loaded(rulesWith(...(load % 2 === 0 ? ['a'] : ['b', long, 'd', 'e', 'f', 'g']))));
+      await until('its line', () => log.messages.length === load + 1);
+      if (load === 0) expect(configurations.loads).toMatchObject([{ rules: 1, version: '1', changes: null }]);
+    }
+    subscription.unsubscribe();
+    const { loads } = configurations;
+    expect(loads).toHaveLength(50);
+    const none = { count: 0, names: [] };
+    expect(loads.at(-1)!.changes).toEqual({
+      ...{
+        domainsAdded: none,
+        domainsRemoved: none,
+        rulesChanged: none,
+        rulesRemoved: { count: 1, names: ['shop.a'] },
+      },
+      rulesAdded: { count: 6, names: ['shop.b', `shop.${long.slice(0, 251)}…`, 'shop.d', 'shop.e', 'shop.f'] },
+    });
+    expect(JSON.stringify(loads).length).toBeLessThan(64 * 1024);
   });
 
   it('has one line for loads that follow each other faster than they are compared', async () => {

@@ -239,6 +239,13 @@ class InstanceController extends OperatorsController {
   }
 }
 
+class LoadsController extends OperatorsController {
+  index(): object {
+    parametersOf(this.ctx, []);
+    return { loads: this.operator.loads };
+  }
+}
+
 const DEFAULT_TOP = 20;
 const MAX_TOP = 1_000;
 
@@ -327,6 +334,7 @@ export const CONTROLLERS: Readonly<Record<string, ControllerClass>> = {
   'api/v1/health': HealthController,
   'api/v1/history': HistoryController,
   'api/v1/instance': InstanceController,
+  'api/v1/loads': LoadsController,
   'api/v1/offenders': OffendersController,
   'api/v1/openapi': OpenapiController,
   'api/v1/rules': RulesController,

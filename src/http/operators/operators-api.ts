@@ -45,6 +45,7 @@ export function operatorsApi(options: OperatorsApiOptions): OperatorsApi {
         it.resource('health', { only: 'show' });
         it.resource('history', { only: 'show' });
         it.resource('instance', { only: 'show' });
+        it.resources('loads', { only: 'index' });
         it.resources('offenders', { only: 'index' });
         it.resource('openapi', { only: 'show' });
         it.resources('rules', { only: ['index', 'show'] });

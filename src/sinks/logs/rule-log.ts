@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type MonoTypeOperatorFunction, type Observable, connect, filter, ignoreElements, merge, tap } from 'rxjs';
 import { type RulesetChanges, compareRulesets } from '../../rules/compare-rulesets';
-import type { Named, Ruleset } from '../../rules/ruleset';
+import { LOGGED_NAMES, type Named, type Ruleset } from '../../rules/ruleset';
 import type { Settings } from '../../settings/settings';
 import { exhaustMapWithTrailing } from '../../streams/exhaust-map-with-trailing';
 import type { Statistics } from '../../statistics/statistics';
@@ -9,6 +9,11 @@ import type { Log } from '../../log/log';
 import type { RuleEvent, RulesLoaded, RulesRejected } from '../../streams/ports/rule-source';
 import { counted } from '../../text/counted';
 import { excerpt } from '../../text/excerpt';
+
+type OnCompared = (load: RulesLoaded, changes: RulesetChanges | undefined) => void;
+
+/** How many names operators see of each list of changes. */
+const KEPT_NAMES = 5;
 
 /** The longest name in a list of changes, in characters. */
 const MAX_NAME = 60;
@@ -18,16 +23,21 @@ const MAX_NAME = 60;
  * detect a service that keeps old rules: `ratelimit.config.loaded_at`, when the active rules were loaded, in Unix
  * seconds (0: no rules yet), and `ratelimit.config.rejected`, 1 while the newest rules are rejected. Loads of files are
  * also counted under the names of the Go service.
+ *
+ * @param onCompared called with each load and what it has changed, undefined for the first one
  */
-export function recordLoads({
-  statistics,
-  log,
-  settings,
-}: {
-  readonly statistics: Statistics;
-  readonly log: Log;
-  readonly settings: Pick<Settings, 'configType'>;
-}): MonoTypeOperatorFunction<RuleEvent> {
+export function recordLoads(
+  {
+    statistics,
+    log,
+    settings,
+  }: {
+    readonly statistics: Statistics;
+    readonly log: Log;
+    readonly settings: Pick<Settings, 'configType'>;
+  },
+  onCompared: OnCompared = () => undefined,
+): MonoTypeOperatorFunction<RuleEvent> {
   const successes = statistics.counter('ratelimit.service.config_load_success');
   const errors = statistics.counter('ratelimit.service.config_load_error');
   let loadedAt = 0;
@@ -58,7 +68,7 @@ export function recordLoads({
   return (events$) =>
     events$.pipe(
       tap(record),
-      connect((recorded$) => merge(logChanges(recorded$.pipe(filter(isNewLoad)), log), recorded$)),
+      connect((recorded$) => merge(logChanges(recorded$.pipe(filter(isNewLoad)), log, onCompared), recorded$)),
     );
 }
 
@@ -83,13 +93,16 @@ function isNewLoad(event: RuleEvent): event is RulesLoaded {
  * Logs what each load has changed. Of loads that arrive during a comparison only the newest gets a line: it has
  * replaced the others.
  */
-function logChanges(loads$: Observable<RulesLoaded>, log: Log): Observable<never> {
+function logChanges(loads$: Observable<RulesLoaded>, log: Log, onCompared: OnCompared): Observable<never> {
   /** The rules of the last line; undefined before the first. */
   let logged: Ruleset | undefined;
   return loads$.pipe(
-    exhaustMapWithTrailing(async ({ origin, ruleset, skipped }) => {
-      const changes = logged && describeChanges(await comparison(logged, ruleset));
+    exhaustMapWithTrailing(async (load) => {
+      const { origin, ruleset, skipped } = load;
+      const found = logged && (await comparison(logged, ruleset));
+      const changes = found && describeChanges(found);
       logged = ruleset;
+      onCompared(load, found);
       const fields = { ...origin, domains: ruleset.domains.size, rules: ruleset.size, changes, skipped };
       log[changes === NO_CHANGES ? 'info' : 'notice']('rules loaded', fields);
     }),
@@ -99,7 +112,7 @@ function logChanges(loads$: Observable<RulesLoaded>, log: Log): Observable<never
 
 /** Compares in steps, one per turn of the event loop, so that decisions continue. */
 async function comparison(before: Ruleset, after: Ruleset): Promise<RulesetChanges> {
-  const steps = compareRulesets(before, after);
+  const steps = compareRulesets(before, after, KEPT_NAMES);
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;
@@ -123,7 +136,7 @@ function describeChanges(changes: RulesetChanges): string {
 
 function part(noun: string, verb: string, { count, names }: Named): string {
   if (count === 0) return '';
-  const short = names.map((name) => excerpt(name, MAX_NAME));
-  const list = [...short, ...(count > names.length ? ['…'] : [])].join(', ');
+  const short = names.slice(0, LOGGED_NAMES).map((name) => excerpt(name, MAX_NAME));
+  const list = [...short, ...(count > short.length ? ['…'] : [])].join(', ');
   return `${counted(count, noun)} ${verb} (${list})`;
 }
