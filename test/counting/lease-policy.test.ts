@@ -17,6 +17,8 @@ class Leasing {
   /** Milliseconds of the window of 10 seconds that have passed. */
   now = 0;
   readonly #granted = new Counter('granted');
+  /** Hits that were held when their window ended. */
+  readonly unused = new Counter('unused');
   readonly leases: Leases;
   readonly #key: string;
   readonly #sent: Operation[] = [];
@@ -26,7 +28,7 @@ class Leasing {
     const { algorithm } = limit;
     this.#key = algorithm === undefined ? `d_k_v_${START / 1000}` : `{_d_k_v_}${algorithm.name}_10`;
     const others = new Counter('others');
-    const tallies = { usedHits: others, returnedHits: others, unusedHits: others, savedCalls: others };
+    const tallies = { usedHits: others, returnedHits: others, unusedHits: this.unused, savedCalls: others };
     this.leases = new Leases({
       ...{ isAuto: true, now: () => this.now, wallClock: () => START + this.now },
       ...{ ...tallies, grantedHits: this.#granted },
@@ -60,11 +62,11 @@ class Leasing {
   }
 
   /**
-   * Calls of 50 hits each 10 ms until 2 s have passed. The first request is granted ten calls, so that the key has
-   * credit; others are granted nothing.
+   * Calls of 50 hits each 10 ms until a time. The first request is granted ten calls, so that the key has credit;
+   * others are granted nothing.
    */
-  busy(): this {
-    for (; this.now < 2_000; this.now += 10) {
+  busy(until = 2_000): this {
+    for (; this.now < until; this.now += 10) {
       const sent = this.call(50);
       const isFirst = this.#granted.value === 0 && (sent.lease?.wants ?? 0) > 0;
       if (sent.lease !== undefined) this.answer(sent, 0, isFirst ? 500 : 0);
@@ -153,6 +155,61 @@ it('a call that was to bring hits, and fails, leaves its key to the next one', (
   expect(played.call(50).lease!.wants).toBe(0);
   played.leases.answered([sent], new DecisionError('store_failed', 'down'));
   expect(played.call(1).lease!.wants).toBeGreaterThan(400);
+});
+
+it('a call takes all that is held, first what ends first, and nothing of what has ended', () => {
+  const played = new Leasing().busy();
+  played.answer(played.call(50), 0, 300);
+  played.call(150);
+  expect(played.held).toBe(150);
+  played.now += 10;
+  const [more] = played.taken() as [Operation];
+  played.leases.prepare([more]);
+  played.answer(more, 300, 400);
+  // The first ones end at that time.
+  played.now += 240;
+  played.call(400);
+  expect(played.held).toBe(150);
+  expect([played.maintain(played.now).held, played.taken().filter(({ hits }) => hits < 0)]).toMatchObject([
+    0,
+    [{ hits: -150 }],
+  ]);
+});
+
+it.each([
+  ['its window', LIMIT, 10_000],
+  // The store may have counted at once, and answered late; and its millisecond may be nearly over.
+  ['the sliding window of the store', sliding(), 9_995],
+])('what is left when %s has ended is neither used nor given back', (_, limit, end) => {
+  const played = new Leasing(limit).busy(9_980);
+  const sent = played.call(50);
+  played.now += 4;
+  played.answer(sent, 0, 50);
+  const decided = [end - 1, end].map((at) => {
+    played.now = at;
+    const { countAfter, outcome } = played.call(1);
+    return countAfter >= 0 || outcome !== undefined;
+  });
+  expect([decided, played.held, played.taken().filter(({ hits }) => hits < 0)]).toEqual([[true, false], 0, []]);
+  expect(played.unused.value).toBe(49);
+});
+
+it.each([
+  ['anywhere in its fixed window', LIMIT, undefined],
+  ['only to the sliding window in which it was taken', sliding(), START / 10_000],
+  ['only to a bucket in the time for which it was taken', bucket(), (START + 2_000) * 1_000 + 312_500],
+])('what is held is given back %s, also when the answer comes later', (_, limit, window) => {
+  const played = new Leasing(limit).busy();
+  const asked = played.call(50);
+  played.answer(asked, 0, 300);
+  const late = new Operation(limit, asked.key, 1);
+  played.leases.prepare([late]);
+  played.leases.giveBack([asked.key]);
+  played.answer(late, 300, 200);
+  expect(played.taken().map(({ hits, onlyInWindow }) => [hits, onlyInWindow])).toEqual([
+    [-300, window],
+    [-200, window],
+  ]);
 });
 
 it.each([

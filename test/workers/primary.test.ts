@@ -149,6 +149,18 @@ describe('the pool of workers', () => {
     expect(log.messages).toEqual(Array(2).fill('a worker does not answer and is killed'));
   });
 
+  it('gives an order that it announces to all workers, and the last one of its kind to those that start later', () => {
+    const { pool, workers, pass } = startPool({ areServing: true });
+    for (let time = 0; time < 2; time += 1) pool.announce({ kind: 'health', health: { healthy: true, unhealthy: [] } });
+    workers[0].ends(KILLED);
+    pass(100);
+    expect(workers.map(({ received }) => received)).toEqual([
+      ['start', 'health', 'health'],
+      ['start', 'health', 'health'],
+      ['health', 'start'],
+    ]);
+  });
+
   it('replaces a worker that ends, also when it cannot be started at first, until the drain begins', () => {
     const { pool, log, failing, workers, pass } = startPool({ areServing: true });
     failing.starts = 1;
@@ -161,6 +173,22 @@ describe('the pool of workers', () => {
     pass(60_000);
     expect([workers.length, pool.hasLostCalls]).toEqual([3, true]);
     expect(log.messages).toEqual([REPLACED, REPLACED, REPLACED, LOST]);
+  });
+
+  it('drains until all workers have ended, and has lost calls if the exit code of one is not 0', async () => {
+    const { pool, log, workers, running } = startPool({ areServing: true });
+    const progress = drain(pool);
+    workers[1].drained$.next(null);
+    workers[1].ends({ code: 0 });
+    await nextTurn();
+    expect([progress.isOver, pool.hasLostCalls]).toEqual([false, false]);
+    workers[0].ends({ code: 1 });
+    await nextTurn();
+    expect(workers[1].received).toEqual(['start', 'drain']);
+    const fields = { worker: 1, reason: 'exit code 1' };
+    expect([progress.isOver, pool.hasLostCalls]).toEqual([true, true]);
+    running.unsubscribe();
+    expect(log.lines).toEqual([{ level: 'error', message: LOST, fields }]);
   });
 
   it('kills in a drain the workers that do not serve yet, which have no calls to lose', async () => {
