@@ -4,6 +4,7 @@ import { type StoreAbilities, storeAbilities } from '../settings/stores';
 import type { FreedKeys } from '../sinks/counters/kvstore/freed-keys';
 import { MemoryCounters } from '../sinks/counters/memory/memory-counters';
 import { usableMemory } from '../sources/usable-memory';
+import { GIVEN_BACK } from '../statistics/statistics';
 import type { CounterAdministration } from '../streams/ports/counter-administration';
 import type { Counters } from '../streams/ports/counters';
 import type { ReservationStore } from '../streams/ports/reservations';
@@ -124,11 +125,13 @@ export function memoryStore(app: App): MemoryStore {
   if (!given.has('backendType')) {
     log.warn('no store address is set: counters are kept in the memory of this process and are lost when it ends');
   }
+  const givenBack = statistics.counter(GIVEN_BACK);
   const counters = new MemoryCounters({
     maxKeys: settings.memoryMaxKeys,
     maxBytes: settings.memoryMaxBytes ?? Math.floor(usableMemory() * COUNTERS_SHARE),
     windowSpan: settings.kvstorePipelineWindow,
     now: Date.now,
+    onGivenBack: () => givenBack.add(1),
     log,
   });
   statistics.gauge('ratelimit.memory.keys', () => counters.size);

@@ -44,8 +44,7 @@ export async function openReservationsOf(
   counter: Counted,
   reservations: CountersOptions['reservations'],
 ): Promise<OpenReservations | undefined> {
-  const { name = 'max_concurrent' } = counter.limit.algorithm ?? {};
-  if (typeof reservations === 'string' || name !== 'max_concurrent') return undefined;
+  if (typeof reservations === 'string' || counter.limit.algorithm?.blockFor !== undefined) return undefined;
   try {
     return await reservations.readOpen(counter, Date.now());
   } catch {

@@ -46,21 +46,27 @@ export function stepsOf(
       const isShadow = limit.shadowMode || options.shadowMode;
       const quota = isQuotaAllowed ? 'never' : 'together';
       const denies = isShadow ? 'never' : isQuota(resolution, options) ? quota : 'alone';
-      const own = hits === 0 ? undefined : memberOf(id, index, isConcurrent(limit) ? 'settle' : onExpiry);
+      const own = hits === 0 ? undefined : memberOf({ id, index, onExpiry, isPlace: isConcurrent(limit) });
       return { key, hits, limit: plainLimit(limit), denies, member: own };
     }),
   );
   return { isDenied, steps };
 }
 
-/** Then nothing is given back but the place, which is free in any case when the reservation expires. */
 function isConcurrent({ algorithm }: { readonly algorithm?: Pick<AlgorithmLimit, 'name'> | undefined }): boolean {
   return algorithm?.name === 'max_concurrent';
 }
 
+interface Named {
+  readonly id: string;
+  readonly index: number;
+  readonly onExpiry: OnExpiry;
+  readonly isPlace: boolean;
+}
+
 /** See {@link ReservationStep.member}. */
-function memberOf(id: string, index: number, onExpiry: OnExpiry): string {
-  return `${onExpiry === 'cancel' ? 'c' : 's'}:${index}:${id}`;
+function memberOf({ id, index, onExpiry, isPlace }: Named): string {
+  return `${onExpiry === 'settle' ? 's' : isPlace ? 'f' : 'c'}:${index}:${id}`;
 }
 
 /**
@@ -89,7 +95,7 @@ export function endingOf(
     const common = { hits: isPlace ? 0 : own.hits - held, denies: 'never' as Denies };
     if (algorithm !== undefined || now < window.end * 1000) {
       const entered = reserved === 0 ? {} : { held, hold: holdText(found) };
-      const member = reserved === 0 ? undefined : memberOf(id, index, isPlace ? 'settle' : onExpiry);
+      const member = reserved === 0 ? undefined : memberOf({ id, index, onExpiry, isPlace });
       const unlimited = {
         ...{ requestsPerUnit: LARGEST_COUNT, ...windowIn(window), isOneOfSeveral: isInMainStore },
         algorithm: algorithm && algorithmOf(algorithm),

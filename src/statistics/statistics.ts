@@ -12,6 +12,9 @@ export const SERVICE_ERRORS = 'ratelimit.service.call.should_rate_limit.service_
 /** Calls that failed because of an error or a timeout of the counter store, of any type; counted once per call. */
 export const STORE_ERRORS = 'ratelimit.service.call.should_rate_limit.redis_error';
 
+/** What reservations that have expired have given back, once for each counter. */
+export const GIVEN_BACK = 'ratelimit.reservations.given_back';
+
 /** Precedes the key of a rule in the names of its statistics. */
 export const RULE_PREFIX = 'ratelimit.service.rate_limit.';
 

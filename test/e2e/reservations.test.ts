@@ -64,6 +64,45 @@ function error(code: string): object {
   return { error: { code, message: expect.any(String) } };
 }
 
+const ALGORITHMS = `domain: shop
+descriptors:
+  - {key: sliding, rate_limit: {unit: day, requests_per_unit: 100, algorithm: sliding_window}}
+  - {key: bucket, rate_limit: {unit: day, requests_per_unit: 100, algorithm: token_bucket}}
+  - key: all
+    all_or_nothing: true
+    rate_limits: [{unit: week, requests_per_unit: 100}, {unit: year, requests_per_unit: 100}]
+  - {key: job, rate_limit: {max_concurrent: 1}}
+`;
+
+it.each(['memory', 'Redis'])(
+  'reservations by algorithms are denied, given back and shown with WORKERS=2 and counters in %s',
+  async (kind) => {
+    await using redis = kind === 'Redis' ? await RedisProcess.start() : undefined;
+    const store = redis && { BACKEND_TYPE: 'kvstore', KVSTORE_URL: redis.address };
+    await using shop = await Shop.start({ env: { WORKERS: '2', ...store } }, ALGORITHMS);
+    function reserve(key: string, id: string, ttl = '60s') {
+      const descriptors = [{ entries: [{ key, value: 'x' }] }];
+      return call(shop, 'POST', '', { domain: 'shop', descriptors, hitsAddend: 60, ttl, id, onExpiry: 'cancel' });
+    }
+    for (const key of ['sliding', 'bucket', 'all', 'job']) {
+      expect((await reserve(key, `${key}-1`))[0]).toBe(201);
+      expect((await reserve(key, `${key}-2`))[0]).toBe(429);
+      const shown = JSON.parse(await shop.weir.debug(`/api/counters?domain=shop&descriptor=${key}=x`)) as object;
+      const own = { id: `${key}-1`, hits: key === 'job' ? 1 : 60, onExpiry: 'cancel' };
+      expect(shown).toMatchObject({ openReservations: { count: 1, first: [own] } });
+      expect((await call(shop, 'DELETE', `/${key}-1`))[0]).toBe(200);
+      // Its owner is lost.
+      expect((await reserve(key, `${key}-3`, '1s'))[0]).toBe(201);
+    }
+    for (const key of ['sliding', 'bucket', 'all', 'job']) {
+      await shop.weir.until(`${key} is given back`, async () => (await reserve(key, `${key}-4`))[0] === 201);
+    }
+    await shop.weir.until('the statistic says so', async () => {
+      return (await shop.weir.statistics()).get('ratelimit.reservations.given_back') === 4;
+    });
+  },
+);
+
 describe('reservations over HTTP', () => {
   it.each(['1', '2'])(
     'are made and ended with WORKERS=%s, and repeated calls are answered as before',

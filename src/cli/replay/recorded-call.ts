@@ -133,7 +133,7 @@ function readDecision(
   for (const each of descriptors) {
     requireThat(isObject(each) && isCode(each['code']), 'a descriptor has no code');
     if ('moreEntries' in each) return { skipped: 'incomplete' };
-    requested.push(readDescriptor(each));
+    requested.push(readDescriptor(each, typeof reservation === 'string'));
     const { rule, currentLimit } = each;
     const texts = each['entries'] as readonly string[];
     callers.push(texts.join(','));
@@ -181,7 +181,10 @@ function readEnd({ reservation, state }: Fields, { time, sample, descriptors }: 
   return { time, sample, id: reservation, state, hits };
 }
 
-function readDescriptor({ entries, hits, purpose, isNegativeHits, ...decided }: Fields): Descriptor {
+function readDescriptor(
+  { entries, hits, purpose, isNegativeHits, ...decided }: Fields,
+  isReserved: boolean,
+): Descriptor {
   const { reason, rule, currentLimit } = decided;
   requireThat(Array.isArray(entries), 'a descriptor has no entries');
   const read = (entries as readonly unknown[]).map((text) => {
@@ -194,8 +197,9 @@ function readDescriptor({ entries, hits, purpose, isNegativeHits, ...decided }: 
   const limit = rule === undefined && isObject(currentLimit) ? readLimit(currentLimit) : undefined;
   // Logs of older versions have the sign as the reason alone.
   const isNegative = isNegativeHits === true || reason === 'negative_hits';
-  // One hit is one that a report has named, or that of a call without any, which may become an ask.
-  const hitsAddend = hits === 1 && purpose !== 'report' ? NO_HITS_ADDEND : (hits ?? NO_HITS_ADDEND);
+  // One hit is one that a report or a reservation has, or that of a call without any, which may become an ask.
+  const isNamed = hits !== 1 || purpose === 'report' || isReserved;
+  const hitsAddend = isNamed ? (hits ?? NO_HITS_ADDEND) : NO_HITS_ADDEND;
   return { entries: read, limit, hitsAddend, isNegativeHits: isNegative };
 }
 

@@ -20,6 +20,6 @@ export function openReservation(member: string, expiresAt: number): OpenReservat
     id: id.join(':'),
     hits: Number.parseInt(hits!, 10),
     expiresAt,
-    onExpiry: member.startsWith('c') ? 'cancel' : 'settle',
+    onExpiry: member.startsWith('s') ? 'settle' : 'cancel',
   };
 }

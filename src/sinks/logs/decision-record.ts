@@ -46,7 +46,9 @@ export function decisionRecord(decision: Decision, outcome: Verdict | DecisionEr
   }
   const { overallCode, statuses } = outcome;
   const shadow = isOver && overallCode === Code.OK ? ',"shadowMode":true' : '';
-  const list = listOf(request, texts, (index) => describe(decision, index, { status: statuses[index]!, texts }));
+  const list = listOf(request, texts, (index) =>
+    describe(decision, index, { status: statuses[index]!, texts, isReserved: context.reservation !== undefined }),
+  );
   return `${head},"code":"${CODE_NAMES[overallCode]}"${shadow}${list}${sourceOf(context)}}`;
 }
 
@@ -100,16 +102,22 @@ function describeReservation({ id, ttl, onExpiry }: LoggedReservation): string {
 function describe(
   { request, resolutions }: Decision,
   index: number,
-  { status, texts }: { readonly status: DescriptorStatus; readonly texts: Excerpts },
+  {
+    status,
+    texts,
+    isReserved,
+  }: { readonly status: DescriptorStatus; readonly texts: Excerpts; readonly isReserved: boolean },
 ): string {
   const resolution = resolutions[index] as Resolution;
   const { code, currentLimit, secondsUntilReset } = status;
   const { reason, count, policy, isShadow } = outcomeOf(resolution);
   const descriptor = request.descriptors[index] as Descriptor;
   const { limited } = resolution;
-  // An ask counts none, whatever hits its request has; limits beside one of open reservations count nevertheless.
+  // An ask counts none, whatever hits its request has, and a reservation none of a postpaid limit if it names none;
+  // limits beside one of open reservations count nevertheless.
   const counting = resolution.limits?.find(({ limit }) => limit.algorithmName !== 'max_concurrent') ?? limited;
-  const hits = counting?.purpose === undefined ? hitsOf(descriptor, request) : counting.callHits;
+  const isOwn = counting?.purpose !== undefined || (isReserved && counting?.limit.algorithmName !== 'max_concurrent');
+  const hits = (isOwn ? counting?.callHits : undefined) ?? hitsOf(descriptor, request);
   const counted = entriesCountedAs(limited && resolution.rule, descriptor.entries);
   let json = counted.length === 0 ? '' : `,"countedAs":[${textsOf(counted.slice(0, MOST_LISTED), texts)}]`;
   json += (limited === undefined && hits === 1 ? '' : `,"hits":${hits}`) + purposeIn(counting?.purpose);

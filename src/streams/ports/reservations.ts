@@ -197,8 +197,9 @@ export interface OpenedReservation {
 export interface ReservationStep extends JudgedStep {
   /**
    * Its name among the open reservations of the counter, where it is entered or removed: `c:` if what it has added is
-   * subtracted when it expires and `s:` if that stays counted, the index of its descriptor, and the id. Undefined: it
-   * has none, as it holds nothing.
+   * subtracted when it expires and `s:` if that stays counted, the index of its descriptor, and the id. Of one that is
+   * cancelled when it expires, a place of `max_concurrent` has `f:`: it is free then without anything to subtract.
+   * Undefined: it has none, as it holds nothing.
    */
   readonly member: string | undefined;
   /**

@@ -30,6 +30,7 @@ export const RULES = rulesetOf(
   { key: 'slid100', rateLimit: limit(100, 'MINUTE', { algorithm: 'sliding_window' }) },
   { key: 'bucket100', rateLimit: limit(100, 'MINUTE', { algorithm: 'token_bucket' }) },
   { key: 'fast', rateLimit: limit(10, 'SECOND', { algorithm: 'token_bucket', burst: 100 }) },
+  { key: 'slow', rateLimit: limit(100, 'HOUR', { algorithm: 'token_bucket' }) },
   // A hit takes no whole number of microseconds.
   { key: 'odd', rateLimit: limit(7, 'MINUTE', { algorithm: 'token_bucket', burst: 90 }) },
   { key: 'all100', rateLimits: [limit(100, 'MINUTE'), limit(300, 'HOUR')], allOrNothing: true },
@@ -62,7 +63,7 @@ export const WINDOW: Readonly<Record<Name, number>> = { user: 60_000, team: 120_
 export const STARTS_AT = 1_700_000_035_000;
 
 /** What a store needs for what is due, which it does not look for. */
-export const DUE = { dueKey: 'due', connected$: NEVER, scheduler: asapScheduler };
+export const DUE = { dueKey: 'due', connected$: NEVER, scheduler: asapScheduler, onGivenBack: () => undefined };
 
 /** Reservations at a time that the test sets, with keys of their own. */
 export class Caller {

@@ -134,6 +134,26 @@ describe.each(['memory', 'Redis', 'Redis Cluster'] as const)('reservations by al
     expect(await take('e', 'fast', 100)).toBe('reserved true 0');
   });
 
+  it('give back to a bucket in the order in which they expire', async () => {
+    await caller.reserve('first', [{ name: 'bucket100', hits: 60 }], { ttl: 5_000, onExpiry: 'cancel' });
+    await caller.reserve('second', [{ name: 'bucket100', hits: 1 }], { ttl: 1_000, onExpiry: 'cancel' });
+    pass(20_000);
+    // 16.6 s are missing: 0.6 s come back of the second one, and then 15.4 s of the first one.
+    expect(await take('read', 'bucket100', 0)).toBe('reserved true 99');
+  });
+
+  it('know what was given back to a bucket as long as reservations that were made after it', async () => {
+    await caller.reserve('a', [{ name: 'slow', hits: 60 }], CANCEL);
+    await other.cancel('a');
+    pass(3_000_000);
+    await caller.reserve('b', [{ name: 'slow', hits: 60 }], { ttl: 3_600_000, onExpiry: 'cancel' });
+    pass(721_000);
+    if (store instanceof MemoryCounters) store.removeExpired();
+    await caller.reserve('c', [{ name: 'slow', hits: 30 }], CANCEL);
+    expect(await other.cancel('c')).toBe('cancelled 30>0:-30');
+    expect(await other.cancel('b')).toBe('cancelled 60>0:-9');
+  });
+
   it('give back to a sliding window in their own window only', async () => {
     pass(59_000);
     await caller.reserve('a', [{ name: 'slid100', hits: 100 }], { ttl: 60_000, onExpiry: 'cancel' });

@@ -237,6 +237,7 @@ async function useReservations(weir: WeirProcess): Promise<void> {
     await post('', { domain: 'shop', descriptors, ttl: '60s', id, hitsAddend });
   await post('/r/settle', { hits: 2 });
   await post('/unknown/settle', { hits: 2 });
+  await post('', { domain: 'shop', descriptors, ttl: '1s', onExpiry: 'cancel', hitsAddend: 1 });
   await weir.http('/v1/reservations/other', { method: 'DELETE' });
 }
 

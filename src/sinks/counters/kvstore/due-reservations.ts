@@ -19,6 +19,7 @@ import { DecisionError } from '../../../counting/decision-error';
 import { algorithmOf } from '../../../counting/limit';
 import type { Counted, CountedLimit } from '../../../counting/operation';
 import { deciderOf } from '../../../counting/reserved';
+import { isWholeNumber } from '../../../text/plain-number';
 import type { Timing } from '../../../streams/deadline';
 import type { ReservationStep } from '../../../streams/ports/reservations';
 import { endedAtOnce } from '../open-reservations';
@@ -64,18 +65,20 @@ return {}
  *
  * - KEYS: the set.
  * - ARGV: the time as in {@link CLOCK}, how many to find, and members to remove, each followed by its score.
- * - Result: after how many milliseconds the first one is due, −1 if there is none; those that are due, with scores.
+ * - Result: after how many milliseconds the first one is due, −1 if there is none; how many were removed; those that are
+ *   due, with scores.
  * - Atomic: a member that has been entered again meanwhile has another score, and stays.
  */
 const LOOK = script(lua`${CLOCK}
+local removed = 0
 for i = 3, #ARGV, 2 do
-  if redis.call('ZSCORE', KEYS[1], ARGV[i]) == ARGV[i + 1] then redis.call('ZREM', KEYS[1], ARGV[i]) end
+  if redis.call('ZSCORE', KEYS[1], ARGV[i]) == ARGV[i + 1] then removed = removed + redis.call('ZREM', KEYS[1], ARGV[i]) end
 end
 local first = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-if not first[1] then return { -1 } end
+if not first[1] then return { -1, removed } end
 local now = math.floor(timeOf(ARGV[1]) / 1000)
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[2])
-return { math.max(0, first[2] - now), unpack(due) }
+return { math.max(0, first[2] - now), removed, unpack(due) }
 `);
 
 export interface DueOptions {
@@ -89,6 +92,8 @@ export interface DueOptions {
   readonly now?: (() => number) | undefined;
   /** Ends some reservations of a counter that have expired. */
   readonly end: (counter: Counted) => Promise<unknown>;
+  /** Called with how many members are done, each of which was a reservation at one counter. */
+  readonly onGivenBack: (members: number) => void;
 }
 
 /**
@@ -162,7 +167,8 @@ export class DueReservations {
   async #look(ended: readonly string[]): Promise<readonly string[]> {
     const handled = this.#handled;
     this.#next = PERIOD + (Math.random() - 0.5) * VARIATION;
-    const [first, due] = await this.#call(LOOK, [String(MOST_FOUND), ...ended], foundIn);
+    const [first, removed, due] = await this.#call(LOOK, [String(MOST_FOUND), ...ended], foundIn);
+    this.#options.onGivenBack(removed);
     this.#isWanted = first >= 0 || handled !== this.#handled;
     if (first >= 0) this.#next = Math.min(this.#next, Math.max(LEAST_PERIOD, first));
     return due;
@@ -185,16 +191,16 @@ export class DueReservations {
 }
 
 /**
- * After how many milliseconds the first member is due, negative if there is none, and those that are, with their
- * scores.
+ * After how many milliseconds the first member is due, negative if there is none, how many were removed, and those that
+ * are due, with their scores.
  *
  * @throws InvalidReply when the script cannot have the reply
  */
-function foundIn(reply: unknown): readonly [first: number, due: readonly string[]] {
-  if (isRejected(reply)) return [-1, []];
-  const [first, ...due] = reply as readonly [unknown, ...unknown[]];
-  const isFound = typeof first === 'number' && due.length % 2 === 0 && due.every((each) => typeof each === 'string');
-  if (isFound) return [first, due];
+function foundIn(reply: unknown): readonly [first: number, removed: number, due: readonly string[]] {
+  if (isRejected(reply)) return [-1, 0, []];
+  const [first, removed, ...due] = reply as readonly unknown[];
+  const isFound = typeof first === 'number' && isWholeNumber(removed) && due.length % 2 === 0;
+  if (isFound && due.every((each) => typeof each === 'string')) return [first, removed, due];
   throw new InvalidReply('does not match the script of due reservations', 'EVALSHA');
 }
 

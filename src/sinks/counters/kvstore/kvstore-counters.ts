@@ -10,6 +10,7 @@ import {
   take,
   throwError,
 } from 'rxjs';
+import { GIVEN_BACK } from '../../../statistics/statistics';
 import type { CounterAdministration } from '../../../streams/ports/counter-administration';
 import type { Counted } from '../../../counting/operation';
 import type { Counters } from '../../../streams/ports/counters';
@@ -70,6 +71,8 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
     return isPerSecond(limit) ? perSecondStore : mainStore;
   }
 
+  const givenBack = store.statistics.counter(GIVEN_BACK);
+
   return {
     ...counterAdministration(storeOf, store.expirationJitterMaxSeconds),
     reservations: kvstoreReservations({
@@ -79,6 +82,7 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
       isCluster: read.some(({ deployment }) => deployment.servers.kind === 'cluster'),
       jitter: store.expirationJitterMaxSeconds,
       ...{ scheduler: store.scheduler, now: store.now, dueKey: store.dueReservationsKey },
+      onGivenBack: (members) => givenBack.add(members),
     }),
     freedKeys,
     laneOf: (operation) => storeOf(operation).laneOf(operation),

@@ -34,7 +34,7 @@ const MARGIN = 60;
 /** For how many seconds a reservation is open at most. */
 const LONGEST_OPEN = 3_600;
 /** What {@link heldMember} makes. */
-const MEMBER = /^[cs]\d{1,16}(?:\/\d{1,16})*:\d+:/;
+const MEMBER = /^[cfs]\d{1,16}(?:\/\d{1,16})*:\d+:/;
 
 export interface ReservationsOptions {
   /** The server that has a counter. */
@@ -43,6 +43,7 @@ export interface ReservationsOptions {
   readonly records: CommandRunner;
   readonly connected$: DueOptions['connected$'];
   readonly dueKey: string;
+  readonly onGivenBack: DueOptions['onGivenBack'];
   /** A script reaches only keys of one slot, in one of the stores at least. */
   readonly isCluster: boolean;
   /** EXPIRATION_JITTER_MAX_SECONDS */

@@ -22,6 +22,8 @@ export interface MemoryCountersOptions extends ExpiringCountsOptions {
   readonly windowSpan?: number;
   /** Undefined: the usual ones. */
   readonly reservations?: ReservationBounds | undefined;
+  /** Called for each counter to which a reservation gives back that has expired. */
+  readonly onGivenBack?: () => void;
   /** Unix time in milliseconds. */
   readonly now: () => number;
   /** Where it is logged that counters are evicted whose window lasts; undefined: nowhere. */
@@ -73,10 +75,13 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   /** The evictions at the last sweep. */
   #logged = 0;
 
-  constructor({ windowSpan = 0, now, reservations, log, ...bounds }: MemoryCountersOptions) {
+  constructor({ windowSpan = 0, now, reservations, onGivenBack, log, ...bounds }: MemoryCountersOptions) {
     this.pipeline = { span: windowSpan, windowsInFlight: 1, whenFull: undefined };
     this.#counts = new ExpiringCounts(bounds);
-    this.#reservations = new MemoryReservations(this.#counts, reservations);
+    this.#reservations = new MemoryReservations(this.#counts, {
+      ...(reservations && { bounds: reservations }),
+      ...(onGivenBack && { onGivenBack }),
+    });
     this.#table = new EvictingCounts(this.#counts, this.#reservations);
     this.countNow =
       windowSpan === 0

@@ -44,7 +44,8 @@ const OVERHEAD_BYTES = 512;
  * ms of CPU time.
  */
 const WORK_OF_TURN = 4_000;
-const WORK_OF_MEMBER = WORK_OF_TURN / 200;
+const MEMBERS_OF_TURN = 200;
+const WORK_OF_MEMBER = WORK_OF_TURN / MEMBERS_OF_TURN;
 
 interface Room {
   records: number;
@@ -90,6 +91,7 @@ interface OpenOnes {
 export class MemoryReservations {
   readonly #counts: ExpiringCounts;
   readonly #bounds: ReservationBounds;
+  readonly #onGivenBack: (() => void) | undefined;
   readonly #open = new Map<string, OpenEntry>();
   /** Of the open ones, in all and by domain. */
   readonly #used: Room = { records: 0, bytes: 0 };
@@ -103,11 +105,16 @@ export class MemoryReservations {
   /** By table key. */
   readonly #lists = new Map<string, OpenOnes>();
   /** What was given back to buckets, by table key: in microseconds, and until when it has to be known. */
-  readonly #givenBack = new Map<string, { readonly amount: number; readonly until: number }>();
+  readonly #givenBack = new Map<string, { readonly amount: number; until: number }>();
 
-  constructor(counts: ExpiringCounts, bounds = BOUNDS) {
+  /** @param onGivenBack called for each counter to which a reservation gives back that has expired */
+  constructor(
+    counts: ExpiringCounts,
+    { bounds = BOUNDS, onGivenBack }: { readonly bounds?: ReservationBounds; readonly onGivenBack?: () => void } = {},
+  ) {
     this.#counts = counts;
     this.#bounds = bounds;
+    this.#onGivenBack = onGivenBack;
   }
 
   read(record: string): string | undefined {
@@ -143,10 +150,12 @@ export class MemoryReservations {
     for (const [record, entry] of this.#open) {
       work += 1;
       if (entry.expiresAt <= now) {
-        for (const [counter, member] of entry.members) this.#giveBack(counter, member, now);
-        this.#forget(record, entry);
-        this.#remember(record, entry);
-        work += WORK_OF_MEMBER * entry.members.length;
+        for (const [counter] of entry.members) work += WORK_OF_MEMBER * this.#expire(counter, now, MEMBERS_OF_TURN);
+        // Otherwise, others of the counter have expired before: it is ended with the next sweep.
+        if (!entry.members.some(([counter, member]) => this.#lists.get(counter)?.members.has(member))) {
+          this.#forget(record, entry);
+          this.#remember(record, entry);
+        }
       }
       if (work < WORK_OF_TURN) continue;
       yield;
@@ -174,7 +183,9 @@ export class MemoryReservations {
     });
     const holds = steps.map(({ key, limit, member, hits }, index) => {
       if (isDenied || member === undefined || states[index] === undefined) return [];
-      return holdOf(limit.algorithm!, states[index][0], hits, this.#givenBack.get(tableKey(key))?.amount ?? 0);
+      const givenBack = this.#givenBack.get(tableKey(key));
+      if (givenBack !== undefined) givenBack.until = now + LONGEST_KNOWN;
+      return holdOf(limit.algorithm!, states[index][0], hits, givenBack?.amount ?? 0);
     });
     const found = states.map((each, index) => (each === undefined ? '' : foundText(each[0], holds[index]!)));
     const result = { counts, added, found };
@@ -297,24 +308,30 @@ export class MemoryReservations {
     this.#newestBytes += bytes;
   }
 
-  /** Ends reservations of a counter that have expired, at most so many. */
-  #expire(counter: string, now: number, most: number): void {
+  /**
+   * Ends reservations of a counter that have expired, at most so many, in the order in which they did: it decides how
+   * much a bucket gets back. Returns how many.
+   */
+  #expire(counter: string, now: number, most: number): number {
     const open = this.#lists.get(counter);
-    if (open === undefined || open.next > now) return;
+    if (open === undefined || open.next > now) return 0;
     open.next = Infinity;
-    let ended = 0;
+    const expired: (readonly [member: string, expiresAt: number])[] = [];
     for (const [member, { expiresAt }] of open.members) {
-      if (expiresAt > now || ended === most) open.next = Math.min(open.next, expiresAt);
-      else {
-        this.#giveBack(counter, member, now);
-        ended += 1;
-      }
+      if (expiresAt <= now) expired.push([member, expiresAt]);
+      else open.next = Math.min(open.next, expiresAt);
     }
+    expired.sort(([, one], [, other]) => one - other);
+    if (expired.length > most) open.next = expired[most]![1];
+    const ended = expired.slice(0, most);
+    for (const [member] of ended) this.#giveBack(counter, member, now);
+    return ended.length;
   }
 
   #giveBack(counter: string, member: string, now: number): void {
     const { held = 0, decided } = this.#lists.get(counter)?.members.get(member) ?? {};
     if (held > 0 && member.startsWith('c')) {
+      this.#onGivenBack?.();
       if (decided === undefined) this.#counts.subtract(counter, held);
       else this.#return(counter, held, { ...decided, now });
     }
