@@ -50,12 +50,14 @@ describe('two services on one memcached, with the settings of the Go service', (
     expect(one.output).toContain('memcached (127.0.0.1:');
   });
 
-  it('reject rules with an algorithm, and keep those that they have', async () => {
-    const rate = '{unit: day, requests_per_unit: 3, algorithm: token_bucket}';
+  it.each([
+    ['algorithm: token_bucket', 'the algorithm token_bucket cannot be used'],
+    ['block_for: 24h', 'block_for cannot be used'],
+  ])('reject rules with %s, and keep those that they have', async (field, error) => {
+    const rate = `{unit: day, requests_per_unit: 3, ${field}}`;
     await shop.rules.write('shop.yaml', `domain: shop\ndescriptors:\n  - {key: user, rate_limit: ${rate}}\n`);
-    expect(await one.line(/rules rejected/)).toContain(
-      'shop.yaml:3:11: the algorithm token_bucket cannot be used: memcached has no scripts, without ' +
-        'which a decision is not atomic',
+    expect(await one.line(new RegExp(`rules rejected.*${error}`))).toContain(
+      `shop.yaml:3:11: ${error}: memcached has no scripts, without which a decision is not atomic`,
     );
     await shop.rules.write('shop.yaml', RULES);
   });

@@ -11,7 +11,9 @@ import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { type Reply, CommandServer, loopback } from '../../support/servers/command-server';
 import { schedulerWith } from '../../support/waiting/scheduler-with';
 import { until } from '../../support/waiting/until';
+import { Service } from '../counters/rule-scenarios';
 import { apply, operation } from '../counters/scenarios';
+import { limit, rulesetOf } from '../../support/data/rules';
 import { GIVE_UP, connected, instance, nextCount, openKvstore } from './options';
 import { LONGEST_TABLE_KEY } from '../../../src/text/table-key';
 import { algorithmOf } from '../../../src/counting/limit';
@@ -93,6 +95,32 @@ describe('a cluster', () => {
     expect(await counters.setCounter(stored, 9)).toMatchObject({ count: 7 });
     expect(await counters.readCounter(absent)).toMatchObject({ count: 0 });
     expect(await apply(counters, operation(stored.key, 1, hour))).toEqual([10]);
+  });
+
+  it('blocks callers by two keys of one slot, for longer the second time', async () => {
+    let now = 1_764_000_000_000;
+    const counters = await connected(instance(cluster.url, { type: 'cluster' }), { now: () => now * 1000 });
+    const blockFor = { first: 60, factor: 2, most: 600, forgottenAfter: 600 };
+    const rule = { key: 'k', rateLimit: limit(2, 'MINUTE', { blockFor }) };
+    using service = new Service(rulesetOf('guard', rule), counters, {}, () => now);
+    const callers = Array.from({ length: 9 }, (_, index) => `caller${index}`);
+    async function calls(): Promise<readonly (number | undefined)[]> {
+      const verdicts = await Promise.all(callers.map((caller) => service.decide('guard', [`k=${caller}`])));
+      return [
+        ...new Set(verdicts.map(({ statuses }) => (statuses[0]!.code === 2 ? statuses[0]!.secondsUntilReset : 0))),
+      ];
+    }
+    for (const seconds of [60, 120]) {
+      expect([await calls(), await calls(), await calls()]).toEqual([[0], [0], [seconds]]);
+      const keys = (await Promise.all(cluster.masters.map(({ control }) => control.keys('*guard*')))).flat();
+      // The counter has gone. Both have one hash tag.
+      expect(keys).toHaveLength(callers.length);
+      expect(keys.every((key) => /^\{_guard_k_caller\d_\}blocked_/.test(key))).toBe(true);
+      now += seconds * 1000 - 1;
+      expect(await calls()).toEqual([1]);
+      now += 1;
+    }
+    expect(await calls()).toEqual([0]);
   });
 
   it('counts what needs several keys of a slot that moves once it has moved, and delays nothing else', async () => {

@@ -65,8 +65,8 @@ return {}
  *
  * - KEYS: the set.
  * - ARGV: the time as in {@link CLOCK}, how many to find, and members to remove, each followed by its score.
- * - Result: after how many milliseconds the first one is due, −1 if there is none; how many were removed; those that are
- *   due, with scores.
+ * - Result: after how many milliseconds the first one is due, −1 if there is none; how many were removed; those that
+ *   are due, with scores.
  * - Atomic: a member that has been entered again meanwhile has another score, and stays.
  */
 const LOOK = script(lua`${CLOCK}
