@@ -28,6 +28,7 @@ import { RuleChart } from './rule-chart';
 import { addressOf } from './route';
 import { useStore } from './store';
 import { Link, Text, clock, count, counted, duration, limitText, percent, placeText, secondsOf } from './text';
+import { WatchedCalls } from './watch';
 
 interface DetailsProps {
   readonly query: Caller;
@@ -89,6 +90,7 @@ export function CallerDetails({ query, offender, asksToClear }: DetailsProps) {
       {explanation !== undefined && <Verdict explanation={explanation} offender={offender} />}
       <div class="c8 grid top-aligned">
         {states.length > 0 && <Limits states={states} descriptor={descriptor} onAsk={setAsked} />}
+        <WatchedCalls query={query} />
         {states[0]?.rule && (
           <Card title={`All callers of ${states[0].rule.statisticsKey}`} columns={12} note="hits per second">
             <RuleChart statisticsKey={states[0].rule.statisticsKey} limits={states} />

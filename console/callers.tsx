@@ -1,8 +1,9 @@
 import type { Offender } from '../src/limiter/offender';
-import { useLooks } from './api';
+import { type Answer, useLooks } from './api';
 import { CallerDetails } from './caller';
 import { useCall } from './call-form';
 import type { Caller } from './counters';
+import { useScope } from './fleet-answer';
 import { PageBar } from './page-bar';
 import { Answered, Card, Field, Named, Pill, Share, Table } from './parts';
 import { addressOf, replaceParameters, route } from './route';
@@ -17,7 +18,8 @@ export function CallersPage() {
   const { parameters } = useStore(route);
   const [domain, descriptor] = [parameters.get('domain') ?? '', parameters.get('descriptor') ?? ''];
   const search = parameters.get('q') ?? '';
-  const answer = useLooks<{ readonly offenders: readonly Offender[] }>('offenders?top=1000');
+  const { instance } = useScope();
+  const answer = useOffenders();
   const isChosen = domain !== '' && descriptor !== '';
   const known = answer.value?.offenders.find((each) => each.domain === domain && each.descriptor === descriptor);
   if (isChosen) {
@@ -48,7 +50,10 @@ export function CallersPage() {
   }
   return (
     <>
-      <PageBar title="Callers" text="Limited calls of the last 10 minutes" />
+      <PageBar
+        title="Callers"
+        text={`Limited calls of the last 10 minutes${instance === undefined ? '' : ', of the instance that answers'}`}
+      />
       <div class="grid">
         <section class="card c8" aria-label="Limited callers">
           <Answered
@@ -84,6 +89,14 @@ export function CallersPage() {
       </div>
     </>
   );
+}
+
+/** The callers of all instances that are limited most; with one instance only, or chosen, more of this one. */
+function useOffenders(): Answer<{ readonly offenders: readonly Offender[] }> {
+  const { fleet, instance } = useScope();
+  const offenders = instance === undefined ? fleet?.offenders : undefined;
+  const own = useLooks<{ readonly offenders: readonly Offender[] }>(offenders ? undefined : 'offenders?top=1000');
+  return offenders ? { value: { offenders } } : own;
 }
 
 /** Chooses a caller by the descriptor of its calls, whether it is limited or not. */

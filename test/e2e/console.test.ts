@@ -279,6 +279,26 @@ it('places of open reservations are shown, and are neither cleared nor set', asy
   expect(await page.getByRole('button', { name: /^Clear all/ }).count()).toBe(0);
 });
 
+it('the page of a caller counts its calls by the second while it is open, as a client does', async () => {
+  const page = await open('#/callers?domain=shop&descriptor=counted%3Dwatched');
+  const first = page.waitForResponse((each) => each.url().includes('/api/watches') && each.ok());
+  await enterToken(page, TOKEN);
+  await first;
+  for (let call = 0; call < 12; call += 1) await shop.client.shouldRateLimit('shop', ['counted=watched']);
+  let counts = { calls: 0, denied: 0 };
+  await shop.weir.until('all calls to be shown', async () => {
+    const { calls, denied } = (await (
+      await page.waitForResponse((each) => each.url().includes('/api/watches') && each.ok())
+    ).json()) as Readonly<Record<string, readonly number[]>>;
+    const [allCalls, allDenied] = [calls!, denied!].map((each) => each.reduce((sum, value) => sum + value, 0));
+    counts = { calls: allCalls!, denied: allDenied! };
+    return counts.calls >= 12;
+  });
+  expect(counts).toEqual({ calls: 12, denied: 2 });
+  const chart = page.getByRole('slider', { name: /^Calls of this caller per second: passed: .* to [1-9]/ });
+  await chart.waitFor();
+});
+
 it('a viewer sees why it may change nothing, and no controls for it', async () => {
   await shop.hit('viewed', 9);
   const page = await open('#/callers?domain=shop&descriptor=user%3Dviewed&clear=ask');
