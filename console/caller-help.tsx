@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { ExplainedDescriptor } from '../src/explain/explanation';
 import type { CounterState } from '../src/operators/answers';
-import { type Caller, canChange, counterName, isConcurrent, leftOf, mostOf } from './counters';
+import { type Caller, canChange, counterName, isConcurrent, isMomentary, leftOf, mostOf } from './counters';
 import { Icon, type Tone } from './icons';
 import { refusal } from './live-events';
 import { Card } from './parts';
@@ -94,7 +94,7 @@ function adviceOf(state: CounterState, onClear: (() => void) | false): Advice {
     const text = first === undefined ? 'each frees a place.' : `the first expires at ${clock(secondsOf(first))}.`;
     return { tone: 'none', title: 'Settle or cancel open reservations:', text };
   }
-  if (state.unit === 'SECOND' && state.unitMultiplier === 1 && state.algorithm === null && state.block === null) {
+  if (isMomentary(state)) {
     return { tone: 'none', title: 'Clearing is no use:', text: 'each second begins a new window.' };
   }
   const action = onClear !== false && <button onClick={onClear}>Clear {counterName(state)}…</button>;

@@ -16,6 +16,7 @@ import {
   countText,
   isBucket,
   isConcurrent,
+  isMomentary,
   leftOf,
   mostOf,
   useCounters,
@@ -251,6 +252,8 @@ function cellsOf(state: CounterState): TableRow['cells'] {
     <Bar share={used} isFull={used >= 100} />,
     isConcurrent(state) ? (
       'when one ends'
+    ) : isMomentary(state) ? (
+      'each second'
     ) : (
       <>
         {clock(end)}
@@ -274,7 +277,13 @@ function Controls({ state, isFirst, onAsk }: ControlsProps) {
       <button
         data-key={isFirst ? 'c' : undefined}
         disabled={isUseless}
-        title={isUseless ? 'A limit of 0 lets no call pass, also with a count of 0' : undefined}
+        title={
+          !isUseless
+            ? undefined
+            : isMomentary(state)
+              ? 'Each second begins a new window'
+              : 'A limit of 0 lets no call pass'
+        }
         onClick={() => onAsk({ states: [state], value: null })}
       >
         Clear…

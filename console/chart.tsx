@@ -176,8 +176,9 @@ function useWidth(box: { readonly current: HTMLElement | null }): number {
 }
 
 /** What of a history is shown. */
-function visibleOf({ times, marks }: ChartProps['history'], range: number) {
-  const [from, until] = spanOf(times, range);
+function visibleOf(history: ChartProps['history'], range: number) {
+  const { times, marks } = history;
+  const [from, until] = spanOf(history, range);
   return {
     from,
     until,

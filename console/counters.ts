@@ -77,9 +77,14 @@ export function isConcurrent({ algorithm }: Pick<CounterState, 'algorithm'>): bo
   return algorithm === 'max_concurrent';
 }
 
+/** Begins anew with each second. */
+export function isMomentary({ unit, unitMultiplier, algorithm, block }: CounterState): boolean {
+  return unit === 'SECOND' && unitMultiplier === 1 && algorithm === null && block === null;
+}
+
 /** Whether it makes sense to clear it. */
 export function canChange(state: CounterState): boolean {
-  return mostOf(state) > 0 && !isConcurrent(state);
+  return mostOf(state) > 0 && !isConcurrent(state) && !isMomentary(state);
 }
 
 /** What a counter has when it is cleared: a bucket is full then. */

@@ -85,11 +85,14 @@ export function useRange(): number {
   return (RANGES[chosen as keyof typeof RANGES] ?? RANGES[''])[1];
 }
 
-/** Seconds that are shown at least, also where less is known. */
-const LEAST = 300;
+/** Samples for which there is room at least, also where fewer are known. */
+const LEAST = 30;
 
 /** The begin and end of what is known of a range. */
-export function spanOf(times: readonly number[], range: number): readonly [from: number, until: number] {
+export function spanOf(
+  { times, interval }: Pick<History, 'times' | 'interval'>,
+  range: number,
+): readonly [from: number, until: number] {
   const until = times.at(-1) ?? Date.now() / 1000;
-  return [until - Math.min(range, Math.max(LEAST, until - (times[0] ?? until))), until];
+  return [until - Math.min(range, Math.max(LEAST * interval, until - (times[0] ?? until))), until];
 }

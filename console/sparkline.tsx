@@ -13,7 +13,7 @@ interface SparklineProps {
 /** A line of a range of a history, with the bands of outages. The numbers next to it say the same. */
 export function Sparkline({ history, values, tone = 'pass' }: SparklineProps) {
   const { times, marks } = history;
-  const [from, until] = spanOf(times, useRange());
+  const [from, until] = spanOf(history, useRange());
   const most = 1.12 * Math.max(1e-9, ...values.map((value) => value ?? 0));
   function x(time: number): number {
     return Math.max(0, Math.min(100, ((time - from) / (until - from)) * 100));
