@@ -4,6 +4,7 @@ import { CallerDetails } from './caller';
 import { useCall } from './call-form';
 import type { Caller } from './counters';
 import { useScope } from './fleet-answer';
+import { refusal } from './live-events';
 import { PageBar } from './page-bar';
 import { Answered, Card, Field, Named, Pill, Share, Table } from './parts';
 import { addressOf, replaceParameters, route } from './route';
@@ -19,6 +20,7 @@ export function CallersPage() {
   const [domain, descriptor] = [parameters.get('domain') ?? '', parameters.get('descriptor') ?? ''];
   const search = parameters.get('q') ?? '';
   const { instance } = useScope();
+  const mayChange = useStore(refusal) === '';
   const answer = useOffenders();
   const isChosen = domain !== '' && descriptor !== '';
   const known = answer.value?.offenders.find((each) => each.domain === domain && each.descriptor === descriptor);
@@ -34,7 +36,7 @@ export function CallersPage() {
           </div>
           <PickList offenders={answer.value?.offenders ?? []} chosen={known} />
           <p class="foot">
-            <kbd>j</kbd> <kbd>k</kbd> next, previous <kbd>c</kbd> clear
+            <kbd>j</kbd> <kbd>k</kbd> next, previous {mayChange && [<kbd key="c">c</kbd>, ' clear']}
           </p>
         </section>
         <div class="c9 grid">

@@ -170,7 +170,7 @@ export function NumberCards({ figures, history, chosen, onChoose }: CardsProps) 
       {figures.map(({ label, value, unit, context, isBad, spark, tone }, index) => (
         <button
           key={label}
-          type="button"
+
           class={`card figure c3 ${isBad ? 'red' : ''}`}
           aria-pressed={index === chosen}
           data-key={index + 1}

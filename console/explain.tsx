@@ -8,7 +8,7 @@ import type {
 } from '../src/explain/explanation';
 import { useAnswer } from './api';
 import { useCall } from './call-form';
-import { live } from './live-events';
+import { live, refusal } from './live-events';
 import { PageBar } from './page-bar';
 import { Answered, Card, CopyButton, Field, Notice } from './parts';
 import { type Written, bodyOf, commandOf, readPasted } from './request';
@@ -192,6 +192,7 @@ interface DescriptorProps {
 
 function Descriptor({ descriptor, query, number }: DescriptorProps) {
   const { steps, outcome, rule, replacedBy, nearest, counter, otherCounters, status, reason } = descriptor;
+  const mayChange = useStore(refusal) === '';
   const counters = counter === null ? [] : [counter, ...otherCounters];
   const left = status !== null && counter !== null ? `; ${count(status.limitRemaining)} left` : '';
   return (
@@ -241,9 +242,11 @@ function Descriptor({ descriptor, query, number }: DescriptorProps) {
           <a class="button" href={addressOf('callers', query)}>
             Counter
           </a>
-          <a class="button" href={addressOf('callers', { ...query, clear: 'ask' })}>
-            Clear…
-          </a>
+          {mayChange && (
+            <a class="button" href={addressOf('callers', { ...query, clear: 'ask' })}>
+              Clear…
+            </a>
+          )}
         </p>
       )}
       {rule !== null && counters.length > 0 && <RuleChart statisticsKey={rule.statisticsKey} limits={counters} />}

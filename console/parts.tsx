@@ -216,7 +216,6 @@ export function Choice({ label, options, value, onChoose }: ChoiceProps) {
       {options.map(([each, text]) => (
         <button
           key={each}
-          type="button"
           aria-pressed={each === value}
           tabIndex={each === value ? 0 : -1}
           onClick={() => onChoose(each)}
@@ -351,7 +350,7 @@ export function CopyButton({ text, label }: { readonly text: string; readonly la
     setCopied(true);
   }
   return (
-    <button type="button" onClick={() => void copy()}>
+    <button onClick={() => void copy()}>
       <span role="status">{isCopied ? 'Copied' : label}</span>
     </button>
   );

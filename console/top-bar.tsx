@@ -53,27 +53,21 @@ export function TopBar({ page, onToken }: { readonly page: string; readonly onTo
             {PAGES[name][0]}
           </a>
         ))}
-        <button
-          type="button"
-          class={`more ${isOther ? 'here' : ''}`}
-          aria-expanded={isOpen}
-          onClick={() => setOpen(!isOpen)}
-        >
+        <button class={`more ${isOther ? 'here' : ''}`} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           <Icon name="more" />
           More
         </button>
-        <button type="button" class="other narrow" onClick={askForToken}>
+        <button class="other narrow" onClick={askForToken}>
           <Icon name="key" />
           {tokenText}
         </button>
       </nav>
       <Find />
       <ScopeChoice />
-      <button type="button" class="bare wide" aria-label="Dark or light" title="Dark or light" onClick={changeScheme}>
+      <button class="bare wide" aria-label="Dark or light" title="Dark or light" onClick={changeScheme}>
         <Icon name="theme" />
       </button>
       <button
-        type="button"
         class="bare wide"
         aria-label={tokenText}
         title="The token is kept until this page is closed"
