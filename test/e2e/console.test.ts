@@ -281,9 +281,9 @@ it('places of open reservations are shown, and are neither cleared nor set', asy
 
 it('the page of a caller counts its calls by the second while it is open, as a client does', async () => {
   const page = await open('#/callers?domain=shop&descriptor=counted%3Dwatched');
-  const first = page.waitForResponse((each) => each.url().includes('/api/watches') && each.ok());
   await enterToken(page, TOKEN);
-  await first;
+  // From the first whole second on, calls are counted.
+  await page.getByRole('slider', { name: /^Calls of this caller per second/ }).waitFor();
   for (let call = 0; call < 12; call += 1) await shop.client.shouldRateLimit('shop', ['counted=watched']);
   let counts = { calls: 0, denied: 0 };
   await shop.weir.until('all calls to be shown', async () => {
