@@ -137,6 +137,14 @@ describe('the set of what is due in Redis', () => {
     expect(await redis.control.exists(DUE)).toBe(0);
   });
 
+  it('names a counter by the algorithm, and by its key without the ending of a window', async () => {
+    const [one] = await caller();
+    for (const name of ['slid100', 'bucket100']) await one.reserve(name, [{ name, hits: 1 }], LONG);
+    const members = await redis.control.zrange(DUE, 0, -1);
+    const counters = ['bp_{_d_bucket100_x_}token_bucket_60', 'wp_{_d_slid100_x_}sliding_window_60'];
+    expect(new Set(members.map((member) => member.split('\n')[0]))).toEqual(new Set(counters));
+  });
+
   it('is no name of a reservation', async () => {
     const [one] = await caller();
     expect(await one.reserve('due', [{ name: 'user', hits: 1 }])).toBe('invalid_request');
