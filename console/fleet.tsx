@@ -160,7 +160,17 @@ interface TableProps {
   readonly isShort?: boolean;
 }
 
-const COLUMNS = ['Instance', 'State!', 'Calls/s:', 'Trend!', 'Limited:', '99 %, ms:', 'Rules!', 'weir!', 'Runs since!'];
+const COLUMNS = [
+  'Instance',
+  'State!',
+  'Calls/s:',
+  'Trend!!',
+  'Limited:',
+  '99 %, ms:',
+  'Rules!',
+  'weir!',
+  'Runs since!',
+];
 /** Of a narrow card. */
 const SHORT = [0, 2, 4, 5];
 

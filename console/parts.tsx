@@ -13,7 +13,7 @@ export interface TableRow {
 
 interface TableProps {
   readonly title: string;
-  /** Titles: a column of numbers ends with a colon, one that narrow windows hide with an exclamation mark. */
+  /** Titles: a column of numbers has a colon, one that narrow windows hide `!` at its end, also wider ones `!!`. */
   readonly columns: readonly string[];
   readonly rows: readonly TableRow[];
   /** How the rows are arranged in narrow windows: `stack` in two lines each. */
@@ -22,9 +22,10 @@ interface TableProps {
 
 /** A table, which scrolls by itself where it is wider than its place. The first cell of a row is its title. */
 export function Table({ title, columns, rows, kind = '' }: TableProps) {
-  const kinds = columns.map(
-    (column) => `${column.includes(':') ? 'number' : ''} ${column.endsWith('!') ? 'wide' : ''}`,
-  );
+  const kinds = columns.map((column) => {
+    const hidden = column.endsWith('!!') ? 'roomy' : column.endsWith('!') ? 'wide' : '';
+    return `${column.includes(':') ? 'number' : ''} ${hidden}`;
+  });
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={`${title}, table`}>
       <table class={kind}>
