@@ -164,6 +164,9 @@ describe.each(['memory', 'Redis', 'Redis Cluster'] as const)('reservations by al
     expect(await take('read', 'slid100', 0)).toBe('reserved true 50');
     pass(30_000);
     expect(await take('read2', 'slid100', 0)).toBe('reserved true 50');
+    await caller.reserve('b', [{ name: 'slid100', hits: 20 }], { ttl: 3_600_000 });
+    pass(120_000);
+    expect(await other.settle('b', 5)).toBe('settled 20>5:0');
   });
 });
 

@@ -14,8 +14,8 @@ const GIVEN_LIFETIME = LONGEST_KNOWN / 1000;
  *   the state before, unless that counts nevertheless.
  * - `keep(decider, state)`: writes a state. Returns the error of a key.
  * - `holdOf(kind, decider, state, given, whole)`: the text of the `Hold` of what is taken from a state.
- * - `giveBack(kind, key, second, member, most)`: gives back what a member holds, at most so much. Returns how much, or
- *   the error of a key.
+ * - `giveBack(kind, key, second, member, most, decider)`: gives back what a member holds, at most so much. Returns how
+ *   much, or the error of a key. Without a decider, also to a window that does not count any more.
  */
 export const ALGORITHMS = lua`
 local function read(decider, used)
@@ -76,7 +76,7 @@ local function holdOf(kind, decider, state, given, whole)
   ${LIMIT.read('decider', 1, 'window')}
   return string.format('/%.0f', math.floor(clock / window))
 end
-local function giveBack(kind, key, second, member, most)
+local function giveBack(kind, key, second, member, most, decider)
   local hits, first, full, before = unpack(numbersIn(member))
   if not first then return 0 end
   if kind == 'token_bucket' then
@@ -92,6 +92,11 @@ local function giveBack(kind, key, second, member, most)
     pcall('INCRBY', second, back)
     pcall('EXPIRE', second, ${GIVEN_LIFETIME})
     return back
+  end
+  if decider then
+    ${LIMIT.read('decider', 1, 'window')}
+    local age = math.floor(clock / window) - first
+    if age ~= 0 and age ~= 1 then return 0 end
   end
   local own = first % 2 == 0 and key or second
   local value = step(own, 0)

@@ -143,7 +143,7 @@ for i = 1, #steps do
     local err = hits > 0 and keep(decider, take(decider, read(decider, 3 * i - 2), whole, part, true))
     if err then return err end
   elseif member ~= '' then
-    local back = giveBack(kind, counter, second, member, whole)
+    local back = giveBack(kind, counter, second, member, whole, decider)
     if type(back) == 'table' then return back end
     sum = -math.floor(back / perHit)
   end
