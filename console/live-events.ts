@@ -78,7 +78,7 @@ async function readEvents(signal: AbortSignal, onEvent: () => void): Promise<voi
 function refusalOf(role: string | null): string {
   if (role !== 'view') return '';
   if (token.value !== '') return 'This token has the role view: a change needs one with the role operate';
-  return 'Changes are off: the service has no operator token';
+  return 'Changes are off: set OPERATOR_TOKENS_FILE or OPERATOR_TOKEN, and start the service again';
 }
 
 function receive(block: string, onEvent: () => void): void {
