@@ -32,7 +32,6 @@ Every setting of weir, an environment variable; \`weir --help\` prints the same 
 - **Certificates and keys** are PEM files, [renewed without a restart](operations-reference.md#tls-and-secrets).
 - **Only with** another setting: otherwise it has no effect, and weir warns if it is set; \`GRPC_CLIENT_TLS_CACERT\` and
   \`GRPC_CLIENT_TLS_SAN\` are invalid then.
-- **Invalid settings** are all printed to standard error, and weir exits with code 1.
 `;
 
 /** The whole text of docs/settings.md: how values are written, and one table for each group of settings. */
