@@ -69,6 +69,16 @@ describe.each(['memory', 'Redis', 'Redis Cluster'] as const)('reservations by al
     expect(await take('d', name, 1)).toBe('denied false 0');
   });
 
+  it.each(['bucket100', 'slid100', 'tokens', 'usage'])(
+    'reserve 0 hits also of what is overdrawn (%s)',
+    async (name) => {
+      await caller.reserve('a', [{ name, hits: 20 }], CANCEL);
+      expect(await other.settle('a', 250)).toBe('settled 20>250:230');
+      expect(await take('read', name, 0)).toBe('reserved true 0');
+      expect(await take('b', name, 1)).toBe('denied false 0');
+    },
+  );
+
   it.each(NAMES)('count what was used (%s)', async (name) => {
     await caller.reserve('a', [{ name, hits: 60 }], CANCEL);
     expect(await other.settle('a', 20)).toBe('settled 60>20:-40');

@@ -43,7 +43,7 @@ local function take(decider, before, whole, part, isReport)
   ${byAlgorithm('call')}
   if isReport then
     ${byAlgorithm('cut')}
-  elseif isOver then
+  elseif isOver and whole + part > 0 then
     return before, true
   end
   local after = {}
