@@ -167,7 +167,7 @@ function PickList({ offenders, chosen }: PickProps) {
 /** Whether a caller passes now. */
 function State({ offender: { isShadow, state, since } }: { readonly offender: Offender }) {
   if (isShadow) return <Pill tone="well" text="passes, shadow mode" />;
-  if (state === 'blocked') return <Pill tone="lock" text="limit of 0" />;
+  if (state === 'never') return <Pill tone="lock" text="limit of 0" />;
   if (state === 'passes') return <Pill tone="well" text="passes now" />;
   return <Pill tone="over" text={since === null ? 'limited' : `limited since ${shortClock(secondsOf(since))}`} />;
 }

@@ -28,8 +28,8 @@ export interface Offender extends Counted {
   readonly share: number | null;
   /** Since when it is limited, without ten minutes in which no call was; null: none was in the last ones. */
   readonly since: string | null;
-  /** Whether its next call passes, as far as the last call over the limit has shown; `blocked`: its limit is 0. */
-  readonly state: 'passes' | 'limited' | 'blocked';
+  /** Whether its next call passes, as far as the last call over the limit has shown; `never`: its limit is 0. */
+  readonly state: 'passes' | 'limited' | 'never';
   /** Until when it is limited; null: in another state. */
   readonly until: string | null;
   /** What helps where clearing its counter does not; null: that helps, or nothing has to. */
@@ -81,7 +81,7 @@ export function shownOffender(
 ): Offender {
   const { recent, isShadow, rule } = offender;
   const isOver = !isShadow && (isZero || until > nowSeconds);
-  const state = isOver ? (isZero ? 'blocked' : 'limited') : 'passes';
+  const state = isOver ? (isZero ? 'never' : 'limited') : 'passes';
   const change = rule === '' ? 'change it where the calls get it' : 'raise it, or add a rule for this caller alone';
   return {
     ...offender,
@@ -91,7 +91,7 @@ export function shownOffender(
     state,
     until: state === 'limited' ? isoTime(until) : null,
     todo:
-      state === 'blocked'
+      state === 'never'
         ? { text: `the limit is 0, so that clearing its counter unblocks nobody: ${change}`, link: ZERO_LINK }
         : null,
   };

@@ -198,7 +198,9 @@ it('weir-admin top says of each caller whether it passes, since when it is limit
     '        40  user=ann  shop.user',
     '            limited until 3000-01-01T00:00:00.000Z; since 2001-09-09T01:46:40.000Z, in the last ten minutes 30',
     '         1  user=bob  shop.user',
-    expect.stringMatching(/^ {12}blocked; since .*; the limit is 0, .* clearing its counter unblocks nobody: .*: docs/),
+    expect.stringMatching(
+      /^ {12}never passes; since .*; the limit is 0, .* clearing its counter unblocks nobody: .*: docs/,
+    ),
     '         1  user=joe  shop.user',
     '            passes now',
   ]);

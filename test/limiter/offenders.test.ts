@@ -195,8 +195,8 @@ describe('of an offender is told', () => {
     watched.call(descriptor('plan=x', { limit: { requestsPerUnit: 0, unit: unitByName('HOUR') } }));
     const zero = 'the limit is 0, so that clearing its counter unblocks nobody: ';
     expect(shown(watched)).toMatchObject([
-      { state: 'blocked', until: null, todo: { text: `${zero}raise it, or add a rule for this caller alone` } },
-      { rule: '', state: 'blocked', todo: { text: `${zero}change it where the calls get it` } },
+      { state: 'never', until: null, todo: { text: `${zero}raise it, or add a rule for this caller alone` } },
+      { rule: '', state: 'never', todo: { text: `${zero}change it where the calls get it` } },
       { rule: 'shop.path', state: 'passes', until: null, todo: null },
     ]);
   });

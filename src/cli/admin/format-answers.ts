@@ -88,7 +88,7 @@ export function formatOffenders(offenders: readonly ShownOffender[]): string {
 }
 
 function stateText({ state, until, since, recent, share, todo }: ShownOffender): string {
-  const now = { passes: 'passes now', limited: `limited until ${until}`, blocked: 'blocked' }[state!];
+  const now = { passes: 'passes now', limited: `limited until ${until}`, never: 'never passes' }[state!];
   const ofRule =
     typeof share === 'number' ? `, ${Number((100 * share).toPrecision(3))} % of the calls of its rule` : '';
   const lately = recent ? `; since ${since}, in the last ten minutes ${recent}${ofRule}` : '';
