@@ -1,20 +1,24 @@
 import { useMemo } from 'preact/hooks';
-import type { ListedConfiguration, ListedConfigurations } from '../src/operators/answers';
+import type { ListedConfiguration, ListedConfigurations, ListedLoad } from '../src/operators/answers';
 import { visible } from '../src/text/visible';
 import { useAnswer } from './api';
 import { type Line, difference, excerptOf } from './difference';
 import { live } from './live-events';
-import { Answered, Card, Notice } from './parts';
+import { Answered, Card, Notice, Table } from './parts';
 import { useStore } from './store';
-import { Text, Time, clock, secondsOf } from './text';
+import { Text, Time, clock, count, secondsOf } from './text';
 
 /** What two configurations are compared by. */
 type Configuration = Pick<ListedConfiguration, 'at' | 'files'>;
 
-/** The answer, again after each load. */
-function useConfigurations() {
+/** An answer of the API, again after each load. */
+function useAfterLoads<Answer>(path: string) {
   const event = useStore(live).event;
-  return useAnswer<ListedConfigurations>('configurations', `${event?.loaded?.at} ${event?.rejected?.at}`);
+  return useAnswer<Answer>(path, `${event?.loaded?.at} ${event?.rejected?.at}`);
+}
+
+function useConfigurations() {
+  return useAfterLoads<ListedConfigurations>('configurations');
 }
 
 export function RejectedConfiguration() {
@@ -69,11 +73,48 @@ export function ConfigurationChanges() {
               before={previous}
               after={active}
             />
+            <Loads />
           </div>
         )
       }
     />
   );
+}
+
+function Loads() {
+  return (
+    <Card title="Loads of this instance" columns={12}>
+      <Answered
+        answer={useAfterLoads<{ readonly loads: readonly ListedLoad[] }>('loads')}
+        show={({ loads }) => (
+          <Table
+            title="Loads"
+            columns={['Loaded', 'Rules:', 'What changed']}
+            rows={loads.toReversed().map(({ at, rules, changes }) => ({
+              key: at,
+              cells: [<Time iso={at} />, count(rules), changesText(changes)],
+            }))}
+          />
+        )}
+      />
+    </Card>
+  );
+}
+
+/** `added shop.user, shop.plan and 7 more; removed shop.card`. */
+function changesText(changes: ListedLoad['changes']): string {
+  if (changes === null) return 'the first rules';
+  const parts = [
+    ['added', changes.domainsAdded, changes.rulesAdded],
+    ['removed', changes.domainsRemoved, changes.rulesRemoved],
+    ['changed', changes.rulesChanged],
+  ] as const;
+  const texts = parts.flatMap(([what, ...lists]) => {
+    const names = lists.flatMap((list) => list.names);
+    const more = lists.reduce((sum, list) => sum + list.count, 0) - names.length;
+    return names.length === 0 ? [] : [`${what} ${names.join(', ')}${more > 0 ? ` and ${count(more)} more` : ''}`];
+  });
+  return texts.join('; ') || 'nothing';
 }
 
 const SIGNS: Readonly<Record<Line['kind'], string>> = { same: '  ', removed: '− ', added: '+ ' };

@@ -98,6 +98,13 @@ it('Live shows what happens, the rules that are hit and the callers that are lim
   await page.getByRole('link', { name: 'Changes' }).click();
   await page.locator('.removed', { hasText: 'requests_per_unit: 3' }).waitFor();
   await page.locator('.added', { hasText: 'requests_per_unit: 4' }).waitFor();
+  const loads = page.getByRole('region', { name: 'Loads, table' }).getByRole('row');
+  await loads.nth(1).waitFor();
+  expect(await loads.allInnerTexts()).toEqual([
+    expect.stringMatching(/^Loaded/),
+    expect.stringMatching(/\s9\s+changed shop\.user$/),
+    expect.stringMatching(/\s9\s+the first rules$/),
+  ]);
 });
 
 it('Rules are searched and chosen with the keyboard, and the address has both', async () => {
