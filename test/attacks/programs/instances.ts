@@ -12,16 +12,23 @@ const WRONG = [
 
 const WAYS = Object.values(LARGEST_ANSWERS);
 
+/** Milliseconds until all are asked: an instance reads 300 KiB of answers in a second. */
+const ALL_ASKED_MS = 180_000;
+
 /** A viewer looks at instances with wrong answers, and with each kind of the largest ones. */
 function looks(count: number, times: number): Attack {
   return {
     instances: { count, answerOf: (peer) => WRONG[peer - 1] ?? WAYS[peer % WAYS.length]!(peer) },
     run: async ({ weir }, answers) => {
       for (let look = 0; look < times; look += 1) {
-        const { instances } = await weir.until('all instances are asked', async () => {
-          const fleet = JSON.parse(await weir.debug('/api/fleet')) as Fleet;
-          return fleet.pending === 0 && fleet.instances.length === 1 + count && fleet;
-        });
+        const { instances } = await weir.until(
+          'all instances are asked',
+          async () => {
+            const fleet = JSON.parse(await weir.debug('/api/fleet')) as Fleet;
+            return fleet.pending === 0 && fleet.instances.length === 1 + count && fleet;
+          },
+          ALL_ASKED_MS,
+        );
         for (const { name, problem, note } of instances.slice(1)) {
           if (problem === null) answers.add(name !== null && note !== null ? 'what was dropped' : 'all was kept');
           else answers.add(problem.includes('is not that of an instance: $.') ? 'what is wrong' : problem);
