@@ -176,11 +176,11 @@ export class FleetWatched {
     const second = Math.floor(Date.now() / 1000);
     try {
       const counts = await ask(this.#caller);
-      // The clock of another instance may be wrong. One that begins to count has counted nothing yet.
+      // The clock of another instance may be wrong. One that begins to count has no whole second yet: it is missing.
       const [last, end] = [this.#last.get(address) ?? 0, second + 2];
       this.#counts.addAll(counts, Math.max(last, second - WATCHED_SECONDS), end);
       const times = counts.times.filter((time) => time > second - LATE && time < end);
-      this.#last.set(address, Math.max(last, ...(times.length === 0 ? [second - 1] : times)));
+      this.#last.set(address, Math.max(last, ...times));
     } catch {
       // An instance that does not answer is one of those that are missing.
     }
