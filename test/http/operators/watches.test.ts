@@ -11,33 +11,6 @@ function pathOf(descriptor: string, domain = 'shop'): string {
   return `/api/watches?${String(new URLSearchParams({ domain, descriptor }))}`;
 }
 
-it('an operator who watches ever more callers, with long names, in wrong words, or with a wrong token', async () => {
-  await using api = await ServedApi.start({}, () => TOKEN);
-  async function statusOf(path: string, token = TOKEN): Promise<number> {
-    return (await api.send(path, { headers: { Authorization: `Bearer ${token}` } })).status;
-  }
-  expect(await statusOf(pathOf('user=ann'), 'another-token-of-these-tests')).toBe(401);
-  expect((await api.send(pathOf('user=ann'))).status).toBe(401);
-  for (const wrong of ['user', '{"entries":1}', '', `user=${'x'.repeat(1_020)}`, `user=${'ā'.repeat(1_020)}`]) {
-    expect(await statusOf(pathOf(wrong))).toBe(400);
-  }
-  expect(await statusOf(`${pathOf('user=ann')}&own=1`)).toBe(400);
-  expect(await statusOf(pathOf(`user=${'ā'.repeat(1_016)}`))).toBe(200);
-  for (let number = 1; number < MOST_WATCHES; number += 1) expect(await statusOf(pathOf(`user=${number}`))).toBe(200);
-  expect(await statusOf(pathOf('user=more'))).toBe(429);
-  expect(await statusOf(pathOf('user=1'))).toBe(200);
-});
-
-it('a peer that answers with wrong, long or endless counts of a caller', () => {
-  const ones = Array.from({ length: 10_000 }, () => 1);
-  const { times, calls, denied } = readWatch(JSON.stringify({ times: ones, calls: ones, denied: [], more: [ones] }));
-  expect([times.length, calls.length, denied.length]).toEqual([WATCHED_SECONDS, WATCHED_SECONDS, 0]);
-  const wrong = [-1, 1e300, '1', null, [1], {}].map((each) => ({ times: [1], calls: [each], denied: [] }));
-  for (const answer of [...wrong, {}, [], null, { times: [], calls: [] }]) {
-    expect(() => readWatch(JSON.stringify(answer))).toThrow('its answer is not that of an instance: ');
-  }
-});
-
 it('the memory of watches and loads is at most 2 MB, however many and long they are', async () => {
   function memory(): number {
     return heapAfterCollection() + process.memoryUsage().arrayBuffers;
@@ -75,4 +48,31 @@ it('the memory of watches and loads is at most 2 MB, however many and long they 
   expect(known).toBeGreaterThan(100_000);
   expect(known).toBeLessThan(2_000_000);
   expect(fleet).toHaveLength(MOST_WATCHES);
+});
+
+it('an operator who watches ever more callers, with long names, in wrong words, or with a wrong token', async () => {
+  await using api = await ServedApi.start({}, () => TOKEN);
+  async function statusOf(path: string, token = TOKEN): Promise<number> {
+    return (await api.send(path, { headers: { Authorization: `Bearer ${token}` } })).status;
+  }
+  expect(await statusOf(pathOf('user=ann'), 'another-token-of-these-tests')).toBe(401);
+  expect((await api.send(pathOf('user=ann'))).status).toBe(401);
+  for (const wrong of ['user', '{"entries":1}', '', `user=${'x'.repeat(1_020)}`, `user=${'ā'.repeat(1_020)}`]) {
+    expect(await statusOf(pathOf(wrong))).toBe(400);
+  }
+  expect(await statusOf(`${pathOf('user=ann')}&own=1`)).toBe(400);
+  expect(await statusOf(pathOf(`user=${'ā'.repeat(1_016)}`))).toBe(200);
+  for (let number = 1; number < MOST_WATCHES; number += 1) expect(await statusOf(pathOf(`user=${number}`))).toBe(200);
+  expect(await statusOf(pathOf('user=more'))).toBe(429);
+  expect(await statusOf(pathOf('user=1'))).toBe(200);
+});
+
+it('a peer that answers with wrong, long or endless counts of a caller', () => {
+  const ones = Array.from({ length: 10_000 }, () => 1);
+  const { times, calls, denied } = readWatch(JSON.stringify({ times: ones, calls: ones, denied: [], more: [ones] }));
+  expect([times.length, calls.length, denied.length]).toEqual([WATCHED_SECONDS, WATCHED_SECONDS, 0]);
+  const wrong = [-1, 1e300, '1', null, [1], {}].map((each) => ({ times: [1], calls: [each], denied: [] }));
+  for (const answer of [...wrong, {}, [], null, { times: [], calls: [] }]) {
+    expect(() => readWatch(JSON.stringify(answer))).toThrow('its answer is not that of an instance: ');
+  }
 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { REJECTIONS } from '../../../src/grpc/http2/limits';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import { HTTP_REJECTIONS } from '../../../src/http/limits';
-import { SERVICE_ERRORS, STORE_ERRORS } from '../../../src/statistics/statistics';
+import { GIVEN_BACK, SERVICE_ERRORS, STORE_ERRORS } from '../../../src/statistics/statistics';
 import { callByHand } from '../../support/clients/call-by-hand';
 import { requestMessage } from '../../support/clients/grpc-client';
 import { freePorts } from '../../support/processes/free-ports';
@@ -321,7 +321,7 @@ describe('docs/statistics.md', () => {
 });
 
 const SOURCES = join(__dirname, '../../../src');
-const CONSTANTS: Readonly<Record<string, string>> = { SERVICE_ERRORS, STORE_ERRORS };
+const CONSTANTS: Readonly<Record<string, string>> = { GIVEN_BACK, SERVICE_ERRORS, STORE_ERRORS };
 
 /** The names of the counters, gauges and timers that a file creates, without tags, with `*` for each placeholder. */
 function namesIn(source: string): readonly string[] {
