@@ -17,13 +17,13 @@ beforeAll(async () => {
 afterAll(() => Promise.all([redis, cluster].map((server) => server[Symbol.asyncDispose]())));
 
 it.each(['Redis', 'Redis Cluster'])(
-  '1,500 reservations at once use the connections of the pool to %s, and no others',
+  '400 reservations at once use the connections of the pool to %s, and no others',
   async (kind) => {
     const statistics = new Statistics(100);
     const main = kind === 'Redis' ? instance(redis.address) : instance(cluster.url, { type: 'cluster' });
     const { reservations } = await connected(main, { statistics });
     const caller = new Caller(reservations, 'pool_');
-    const made = Array.from({ length: 1_500 }, (_, index) => caller.reserve(`r${index}`, [{ name: 'tried', hits: 1 }]));
+    const made = Array.from({ length: 400 }, (_, index) => caller.reserve(`r${index}`, [{ name: 'tried', hits: 1 }]));
     for (const answer of await Promise.all(made)) expect(answer).toMatch(/^reserved true /);
     const nodes = kind === 'Redis' ? 1 : cluster.masters.length;
     expect(statistics.counter('ratelimit.redis_pool.cx_total').value).toBeLessThanOrEqual(nodes * main.poolSize);
