@@ -347,7 +347,7 @@ describe('a caller is watched by all instances', () => {
     });
     expect(await view.watch(CALLER, counts(-4, [2, 4, 6, 8]), OWN)).toEqual({
       ...counts(-4, [2, 14, 26]),
-      missing: ['wrong (wrong:1)'],
+      missing: ['late (late:1)', 'wrong (wrong:1)'],
     });
     expect(asked).toEqual(['a', 'late', 'wrong'].map((name) => `${name} ${JSON.stringify(CALLER)}`));
     now += 5_000;
