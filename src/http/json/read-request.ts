@@ -91,8 +91,9 @@ const REQUEST_FIELDS: Fields<RateLimitRequest> = {
 };
 const REQUEST = new MessageFields('a RateLimitRequest', REQUEST_FIELDS);
 
-function emptyRequest(): RateLimitRequest {
-  return { domain: '', descriptors: [], hitsAddend: 0 };
+/** One literal: a copy with a spread makes V8 read and write the members of each request slowly. */
+function emptyRequest(purpose?: Purpose): RateLimitRequest {
+  return { domain: '', descriptors: [], hitsAddend: 0, purpose };
 }
 
 /**
@@ -103,7 +104,7 @@ function emptyRequest(): RateLimitRequest {
  * @throws DecisionError when reading on would take too much work
  */
 export function readRequest(text: string, purpose?: Purpose): RateLimitRequest {
-  return REQUEST.readText(text, { ...emptyRequest(), purpose });
+  return REQUEST.readText(text, emptyRequest(purpose));
 }
 
 interface Explained extends RateLimitRequest {
