@@ -33,6 +33,13 @@ const CHANGES_ARE_OFF: ErrorResponse = {
     'changes are off: set OPERATOR_TOKENS_FILE or OPERATOR_TOKEN, start the service again, and send the token as Authorization: Bearer <token>',
 };
 
+interface KnownToken {
+  readonly name: string;
+  readonly role: string;
+  /** As of {@link digestOf}. */
+  readonly digest: string;
+}
+
 /** Decides who may change something, and see what callers have sent. */
 export class Authorization {
   readonly #currentToken: CurrentToken;
@@ -61,7 +68,7 @@ export class Authorization {
     const presented = tokenOf(ctx) ?? inForm;
     if (presented === undefined)
       throw unauthorized('this request needs an operator token: Authorization: Bearer <token>');
-    const token = this.#known(presented);
+    const token = withDigest(tokens, presented);
     if (token === undefined) {
       this.#logRejection(ctx);
       throw unauthorized('the operator token is wrong', ', error="invalid_token"');
@@ -73,12 +80,7 @@ export class Authorization {
     throw new HttpError({ status: 403, code: 'forbidden', message });
   }
 
-  #known(presented: string) {
-    const digest = Buffer.from(digestOf(presented));
-    return this.#tokens.find((each) => timingSafeEqual(Buffer.from(each.digest), digest));
-  }
-
-  get #tokens(): readonly { readonly name: string; readonly role: string; readonly digest: string }[] {
+  get #tokens(): readonly KnownToken[] {
     const token = this.#currentToken();
     const own = token === undefined ? [] : [{ name: 'OPERATOR_TOKEN', role: 'operate', digest: digestOf(token) }];
     const others = Object.entries(this.#currentTokens() ?? {}).map(([name, text]) => {
@@ -101,7 +103,8 @@ export class Authorization {
 
   /** What the caller of a request may do: the role of its token; `view` where no token is set; undefined: nothing. */
   roleOf(ctx: Context): string | undefined {
-    return this.#tokens.length === 0 ? 'view' : this.#known(tokenOf(ctx) ?? '')?.role;
+    const tokens = this.#tokens;
+    return tokens.length === 0 ? 'view' : withDigest(tokens, tokenOf(ctx) ?? '')?.role;
   }
 
   /** One line a minute, however many tokens are tried. */
@@ -126,6 +129,12 @@ function tokenOf(ctx: Context): string | undefined {
 /** As a line of OPERATOR_TOKENS has it. Digests have the same length, and say nothing about the tokens. */
 function digestOf(token: string): string {
   return `sha256:${createHash('sha256').update(token).digest('hex')}`;
+}
+
+/** A token that is presented, of those that are known; compared in constant time. */
+function withDigest(tokens: readonly KnownToken[], presented: string): KnownToken | undefined {
+  const digest = Buffer.from(digestOf(presented));
+  return tokens.find((each) => timingSafeEqual(Buffer.from(each.digest), digest));
 }
 
 function unauthorized(message: string, parameters = ''): HttpError {
