@@ -77,7 +77,7 @@ export function isConcurrent({ algorithm }: Pick<CounterState, 'algorithm'>): bo
   return algorithm === 'max_concurrent';
 }
 
-/** Begins anew with each second. */
+/** Whether the counter begins anew with each second, so that clearing it changes nothing. */
 export function isMomentary({ unit, unitMultiplier, algorithm, block }: CounterState): boolean {
   return unit === 'SECOND' && unitMultiplier === 1 && algorithm === null && block === null;
 }
