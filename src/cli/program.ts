@@ -44,7 +44,7 @@ export const JSON_FLAG = booleanFlag('print JSON');
 export interface Program<Spec extends ProgramFlags> {
   readonly name: string;
   readonly flags: Spec;
-  /** Its commands, if the first arguments are one. */
+  /** The commands of the program, if the first arguments are one. */
   readonly commands?: readonly string[];
   /** The help before and after the flags. */
   readonly help: readonly [before: string, after: string];

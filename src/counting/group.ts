@@ -95,7 +95,7 @@ export interface JudgedStep extends Pick<Operation, 'key' | 'hits' | 'limit'> {
 /** What is in the counters of a reservation. */
 export interface JudgedCounters {
   count(key: string): number;
-  /** Of a limit with {@link deciderOf}. */
+  /** The state of a limit with {@link deciderOf}. */
   state(step: JudgedStep): LimitState;
 }
 

@@ -51,7 +51,7 @@ export class Limit implements CountedLimit {
   /** The options of the rule; the default ones for a limit override. */
   readonly options: RuleOptions;
   readonly isOneOfSeveral: boolean;
-  /** Also for the callers for which the rule is not enforced. */
+  /** Whether the limit denies nothing; set for callers for which the rule is not enforced, too. */
   readonly shadowMode: boolean;
   readonly onStoreFailure: FailurePolicy;
   readonly lease: boolean;
@@ -137,7 +137,7 @@ export class Limit implements CountedLimit {
     return this.algorithm === undefined ? this.requestsPerUnit : this.requestsPerUnit * this.capacity;
   }
 
-  /** Of so many used hits, those beyond a postpaid limit; null for any other one. */
+  /** How many of so many used hits are beyond a postpaid limit; null for any other one. */
   overdrawnBy(used: number): number | null {
     return this.postpaid ? Math.max(0, used - this.capacity) : null;
   }

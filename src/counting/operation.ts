@@ -117,7 +117,7 @@ export class Operation implements Counted {
   blockKey: string | undefined = undefined;
   /** Whether a block ends before the calls. */
   endsBlock = false;
-  /** Of hits that are given back to an algorithm: where they were taken, and count. See {@link Algorithm.windowAt}. */
+  /** Where hits were taken, and count, that are given back to an algorithm. See {@link Algorithm.windowAt}. */
   onlyInWindow: number | undefined = undefined;
 
   // What the store, a lease, the local cache or a policy fills in:

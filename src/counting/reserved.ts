@@ -62,7 +62,7 @@ export function hitsOf(algorithm: Algorithm, amount: number): number {
 
 /** What a step has found, and holds, as a text: numbers, each behind a slash. */
 export function foundText(state: LimitState, hold: Hold): string {
-  // Of a limit that blocks, nothing is reserved.
+  // Nothing is reserved of a limit that blocks.
   const counted = state as CountedState;
   const [first, second] = 'whole' in counted ? [counted.whole, counted.part] : [counted.current, counted.previous];
   return ['', first, second, state.now, ...hold].join('/');

@@ -30,7 +30,7 @@ export interface ExplainedDescriptor {
   readonly nearest: { readonly rule: RuleReference | null; readonly difference: string } | null;
   /** What is counted and compared; null when nothing is. */
   readonly counter: ExplainedCounter | null;
-  /** Of the other limits of a rule with `rate_limits`: `counter` is that of the most restrictive one. */
+  /** The counters of the other limits of a rule with `rate_limits`: `counter` is that of the most restrictive one. */
   readonly otherCounters: readonly ExplainedCounter[];
   /** Null when there would be an error. */
   readonly status: {
@@ -98,7 +98,7 @@ export interface RuleReference {
 
 /** For whom a limit is enforced. */
 export interface EnforcementModes {
-  /** Of a counter, also if `enforce_percent` leaves the caller out. */
+  /** Whether it limits nothing; of a counter, also if `enforce_percent` leaves the caller out. */
   readonly shadowMode: boolean;
   /** The share of the callers for which it is enforced, in percent. Null: for all, or in shadow mode for none. */
   readonly enforcePercent: number | null;
@@ -153,9 +153,9 @@ export interface LimitActivity {
 
 /** A time in which a limit with `block_for` denies all calls. */
 export interface PresentBlock {
-  /** Its end, in the format of ISO 8601. */
+  /** The end of the block, in the format of ISO 8601. */
   readonly until: string;
-  /** Its whole length. */
+  /** The whole length of the block. */
   readonly seconds: number;
 }
 

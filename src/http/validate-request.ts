@@ -67,7 +67,7 @@ function problemOfLine({ socket, method = '', url, httpVersion }: IncomingMessag
     .toString('latin1')
     .split('\r\n')
     .some((line) => {
-      // Of a pipelined request, the body of the one before it may precede the method.
+      // The body of the request before a pipelined one may precede its method.
       const [first = '', target, protocol = ''] = line.split(/ +/).slice(-3);
       return first.endsWith(method) && target === url && protocol.endsWith(`/${httpVersion}`);
     });

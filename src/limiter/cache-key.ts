@@ -42,7 +42,7 @@ export function countedEntries(rule: Rule, entries: readonly Entry[]): readonly 
   });
 }
 
-/** Of {@link countedEntries}, those that are counted by another value than was sent. @param rule undefined: none are */
+/** Which of {@link countedEntries} are counted by another value than was sent. @param rule undefined: none are */
 export function entriesCountedAs(rule: Rule | undefined, entries: readonly Entry[]): readonly Entry[] {
   if (rule?.countsNetworks !== true) return [];
   return countedEntries(rule, entries).filter(({ value }, level) => value !== entries[level]?.value);

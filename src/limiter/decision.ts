@@ -231,7 +231,7 @@ export class Decision {
     return isOver;
   }
 
-  /** Of calls that a policy answers, only those that were counted are over a limit. */
+  /** Records the caller of a call over a limit; a call that a policy answers is over one only if it was counted. */
   #addOffender({ rule }: Resolution, limited: LimitedDescriptor, index: number): void {
     const { offenders } = this.#context.options;
     if (offenders === undefined || (limited.failure !== undefined && limited.limit.onStoreFailure !== 'local')) return;
@@ -359,7 +359,7 @@ export class Decision {
           ? judge(limit, callHits, limited.countAfter, statistics)
           : judgeOutcome(limited, outcome);
     // What others hold of a leased limit may come back: its leases remember for a moment that it is over.
-    // Of one that blocks, only a block is known: the next call over the limit starts it.
+    // Only the block of a limit that blocks is known: the next call over the limit starts it.
     const isKnown =
       limited.failure === undefined &&
       !limit.lease &&

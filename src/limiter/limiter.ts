@@ -267,7 +267,7 @@ export class Limiter {
     return stopIncrementWhenOverLimit ? stopIncrements(operations, resolutions, quotaMode) : operations;
   }
 
-  /** Of the limits of a rule with several, those that need the store. */
+  /** Which of the limits of a rule with several need the store. */
   #leftOf(
     limits: readonly LimitedDescriptor[],
     allOrNothing: boolean,

@@ -18,13 +18,13 @@ interface Counted {
   readonly error: number;
   /** The statistics key of its rule, as GET /api/rules has it; empty in reports of older versions. */
   readonly statisticsKey: string;
-  /** Of `limited`, those of the last ten minutes. */
+  /** The part of `limited` in the last ten minutes. */
   readonly recent: number;
 }
 
 /** A caller that is limited, as operators see it. */
 export interface Offender extends Counted {
-  /** Of all calls that its rule counted in these ten minutes, from 0 to 1; null: they are not known, or not yet. */
+  /** The part of all calls that its rule counted in these ten minutes, from 0 to 1; null: not known, or not yet. */
   readonly share: number | null;
   /** Since when it is limited, without ten minutes in which no call was; null: none was in the last ones. */
   readonly since: string | null;

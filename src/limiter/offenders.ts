@@ -17,7 +17,7 @@ import { RECENT_MINUTES, RecentCount } from './recent-count';
 import type { Entry } from './request';
 import type { LimitedDescriptor } from './resolution';
 
-/** Of each text, this many characters are kept. */
+/** How many characters of each text are kept. */
 const EXCERPT = 256;
 
 export interface OffendersOptions {
@@ -248,9 +248,9 @@ class SpaceSaving {
   }
 }
 
-/** So many calls of each second are counted exactly. */
+/** How many calls of each second are counted exactly. */
 const EXACT_PER_SECOND = 1000;
-/** Of further calls, one of so many is counted in their place, on average. */
+/** One of so many calls beyond EXACT_PER_SECOND is counted for all of them, on average. */
 const STRIDE = 16;
 /** A clock that is behind by more seconds has been set back; by less, a store has answered late. */
 const LATE = 60;

@@ -84,7 +84,7 @@ export const MAX_TEXT = 256 * 1024;
  * tried, and the names in the `replaces` of the matched rules.
  */
 export const MAX_MATCHING_STEPS = 256 * 1024;
-/** Of what exceeds a maximum, servers count this many, so that the error states the number, and then stop reading. */
+/** How many of what exceeds a maximum servers count, so that the error states the number; then they stop reading. */
 const MAX_COUNTED = 10_000;
 
 const UNREAD_DESCRIPTOR: Descriptor = {

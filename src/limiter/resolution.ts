@@ -47,7 +47,7 @@ export class LimitedDescriptor extends Operation {
   /** The call opens a reservation, which takes what fits, also where other calls ask or report. */
   reserve(): void {
     this.purpose = undefined;
-    // Of open reservations, each is one, whatever its hits are.
+    // Each open reservation is one, whatever its hits are.
     if (this.limit.algorithmName === 'max_concurrent') [this.hits, this.callHits] = [1, 1];
   }
 

@@ -56,7 +56,7 @@ function nameOf({ name, requestsPerUnit, unit, unitMultiplier }: Limit): string 
   return `${requestsPerUnit}-per-${units}${unit.name.toLowerCase()}`;
 }
 
-/** Such strings have printable ASCII characters only: others are percent-encoded. */
+/** A string of structured fields, which has printable ASCII characters only: others are percent-encoded. */
 function stringOf(text: string): string {
   const wellFormed = text.replaceAll(/\p{Surrogate}/gu, '\ufffd');
   const ascii = wellFormed.replaceAll(/[^ -~]+/g, (characters) => encodeURIComponent(characters));

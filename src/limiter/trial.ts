@@ -14,7 +14,7 @@ export class Trial {
 
   /** @param local counts for the policy `local`; they are only read */
   constructor(
-    /** Its statistics and its local cache are not those of the service. */
+    /** The decision, whose statistics and local cache are not those of the service. */
     readonly decision: Decision,
     readonly options: LimiterOptions,
     local: LocalCounts | undefined,

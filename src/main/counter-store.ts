@@ -29,13 +29,13 @@ export interface CounterStore {
   /** What is known of its servers. */
   readonly servers: ServerStates;
   readonly can: StoreAbilities;
-  /** Or why there is none. */
+  /** The store of reservations; a text: why there is none. */
   readonly reservations: ReservationStore | string;
   /** How processes tell one another of counters that were reduced; undefined: they do not, or have no local cache. */
   readonly freedKeys?: FreedKeys | undefined;
   /** Emits when the store can be used; fails when that takes longer than the settings allow. */
   readonly ready$: Observable<unknown>;
-  /** Its kind and its addresses, without credentials, for log lines. */
+  /** The kind and the addresses of the store, without credentials, for log lines. */
   readonly description: string;
 }
 

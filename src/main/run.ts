@@ -5,7 +5,7 @@ import type { App } from './app';
 /** What a process does, once its parts are there. */
 export interface RunningProcess {
   readonly readiness: Readiness;
-  /** Its streams. None fails. */
+  /** The streams of the process. None fails. */
   readonly flows: readonly Observable<unknown>[];
   /**
    * Opens the listeners for decisions when the process is ready, and drains it when it has to end. Resolves to the exit

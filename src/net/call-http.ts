@@ -12,7 +12,7 @@ import { visibleLine } from '../text/visible';
 const [FREE_PIECES, MIN_PIECE_BYTES] = [1_024, 16];
 /** Interim responses (RFC 9110, 15.2) before the answer. */
 const MAX_INTERIM = 8;
-/** Of an error that an answer describes, in characters. */
+/** Most characters of an error that an answer describes. */
 const LONGEST_ERROR = 2_000;
 
 export interface HttpCall {
@@ -25,7 +25,7 @@ export interface HttpCall {
   readonly body?: string | undefined;
   /** From the connection to the end of the answer. */
   readonly timeoutMs: number;
-  /** Of the answer; undefined: any number. */
+  /** The most bytes that the answer may have; undefined: any number. */
   readonly maxBytes?: number;
   /** Undefined: without TLS. */
   readonly tls?: CallTls | undefined;

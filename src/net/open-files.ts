@@ -126,7 +126,7 @@ export class OpenFiles {
     for (let next = this.#idle.pop(); next !== undefined; next = this.#idle.pop()) {
       const connection = this.#connections.get(next.socket);
       if (connection === undefined || connection.idleSince !== next.idleSince) continue;
-      // Its descriptor is free at once, its event 'close' follows later.
+      // The descriptor of a socket is free at once, its event 'close' follows later.
       this.#connections.delete(next.socket);
       this.#closedSince += 1;
       connection.giveWay();
@@ -156,5 +156,5 @@ interface IdleSocket {
   readonly key: number;
 }
 
-/** Of this process: all of its listeners have the same descriptors. */
+/** The descriptors of this process, which all of its listeners share. */
 export const openFiles = new OpenFiles();

@@ -23,7 +23,7 @@ const FOLDERS = ['/etc/ssl/certs', '/etc/pki/tls/certs'];
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** Of a file of certificates; the largest bundles have a few hundred KiB. */
+/** The largest file of certificates that is read; the largest bundles have a few hundred KiB. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /** Variables by name, like `process.env`. */

@@ -16,7 +16,7 @@ import type { RuleOrigin } from '../streams/ports/rule-source';
 /** Which counter is meant. */
 export interface CounterQuery {
   readonly domain: string;
-  /** Its hits mean nothing here. */
+  /** The descriptor of the counter; its hits are ignored. */
   readonly descriptor: Descriptor;
   /**
    * Which limit of a rule with `rate_limits`: its window, as in the keys of statistics: `second`, `5minute`. Undefined:
@@ -30,7 +30,7 @@ export interface NoCounter {
   /** Why: one sentence. */
   readonly reason: string;
   readonly nearest: ExplainedDescriptor['nearest'];
-  /** Of a rule with several limits, of which one must be chosen, their windows. */
+  /** The windows of the limits of a rule with several, of which one must be chosen. */
   readonly windows?: readonly string[];
 }
 
@@ -41,7 +41,7 @@ export interface CounterState extends LimitOfCounter {
   /** The window of the limit, and those of all limits of the rule: see {@link CounterQuery.window}. */
   readonly window: string;
   readonly windows: readonly string[];
-  /** Of a token bucket, the tokens left; of a sliding window, the hits that count. */
+  /** The hits that count; of a token bucket, the tokens left. */
   readonly count: number;
   /** The hits of it that this instance holds for later calls. Null: it leases none of this limit. */
   readonly leased: number | null;

@@ -21,7 +21,7 @@ export interface CountersOptions {
   /** The hits that this process holds; undefined: it leases none. */
   readonly leases?: Leases | undefined;
   readonly administration: CounterAdministration;
-  /** Or why there is none. */
+  /** The store of reservations; a text: why there is none. */
   readonly reservations: ReservationStore | string;
   readonly apply: ApplyOperations;
   /** Gives back the hits that are leased of counters, by key; undefined: there are none. */
@@ -34,7 +34,7 @@ export interface CountersOptions {
 interface Located {
   readonly limited: LimitedDescriptor;
   readonly rule: Rule | undefined;
-  /** Of all limits of the rule. */
+  /** The windows of all limits of the rule. */
   readonly windows: readonly string[];
   readonly nowSeconds: number;
 }

@@ -36,7 +36,7 @@ const PAUSE = 3_000;
 const PATIENCE = 1_500;
 /** Milliseconds that an instance which ends waits for the others to take what it knows. */
 export const LEAVE_PATIENCE = 3_000;
-/** Of what a peer says, in characters. */
+/** Most characters that are kept of a text of a peer. */
 const LONGEST = 200;
 /** Differences that the state of the instances names. */
 const NAMED = 3;

@@ -33,7 +33,7 @@ export class Growth {
     this.#most = most;
   }
 
-  /** The bytes that it keeps. */
+  /** The bytes that the counts of before take. */
   get bytes(): number {
     return 3 * this.#hits.byteLength + QuantileSketch.BYTES;
   }
@@ -50,7 +50,7 @@ export class Growth {
     for (let index = 0; index < rules.length; index += 1) {
       const rule = rules[index] as RuleStatistics;
       within += rule.withinLimit;
-      // Of calls that are within as a whole.
+      // Only of calls that are within the limit as a whole.
       near += rule.nearLimit - rule.nearLimitPartial;
       over += rule.overLimit;
       shadow += rule.shadowMode;

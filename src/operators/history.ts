@@ -69,7 +69,7 @@ export interface HistoryQuery {
   readonly since?: number | undefined;
   /** The id of an instance; undefined: the sum of all. */
   readonly instance?: string | undefined;
-  /** So many samples at most, the oldest, with a part of the rules and marks: what instances ask each other for. */
+  /** Most samples, the oldest, with a part of the rules and marks: what instances request from each other. */
   readonly most?: number | undefined;
 }
 

@@ -80,7 +80,7 @@ export interface RulesHealth extends HealthPart {
 
 /** A worker process, for the list. */
 export interface WorkerInfo {
-  /** Its number, from 1. A worker that replaces another one has the same. */
+  /** The number of the worker, from 1. A worker that replaces another one has its number. */
   readonly worker: number;
   readonly pid: number | undefined;
   /** Whether it takes connections. */
@@ -106,7 +106,7 @@ export interface LiveEvent {
   }[];
   /** Null in the first event, and when no event was read for some seconds. */
   readonly rates: LiveRates | null;
-  /** Of gRPC calls, in milliseconds; null without calls. */
+  /** The latency of gRPC calls, in milliseconds; null without calls. */
   readonly latency: { readonly p50: number; readonly p90: number; readonly p99: number; readonly p999: number } | null;
   /** The rules with the most hits, and with the most hits over their limits, of the last seconds. */
   readonly rules: { readonly hits: readonly LiveRule[]; readonly denials: readonly LiveRule[] };
@@ -126,7 +126,7 @@ export interface LiveRates {
   readonly over: number;
   /** Hits over the limit that shadow mode has allowed. */
   readonly shadow: number;
-  /** Of gRPC. */
+  /** gRPC calls. */
   readonly calls: number;
   /** Calls that are answered with an error: they are invalid, or there are no rules. */
   readonly invalid: number;
@@ -156,7 +156,7 @@ export interface History {
   /** When each sample was taken, in Unix seconds, a multiple of the interval; gaps are times without any. */
   readonly times: readonly number[];
   readonly rates: Readonly<Record<keyof LiveRates, Series>>;
-  /** Of gRPC calls, in milliseconds, of the slowest instance; null in a sample without calls. */
+  /** The latency of gRPC calls, in milliseconds, of the slowest instance; null in a sample without calls. */
   readonly latency: { readonly p50: Series; readonly p99: Series };
   /**
    * Requests to all servers of the counter store and those that failed, per second, and their mean latency in
@@ -209,20 +209,20 @@ export interface Change {
   /** The id of the instance, and a number. */
   readonly id: string;
   readonly at: string;
-  /** Of the token. */
+  /** The name of the token that the operator has used. */
   readonly name: string;
   /** The address of the operator, or of a proxy. */
   readonly from: string;
   readonly what: 'counter set' | 'counter cleared';
   readonly domain: string;
   readonly descriptor: string;
-  /** Of a rule with several limits; else null. */
+  /** The window of the limit, if the rule has several; else null. */
   readonly window: string | null;
   readonly before: number;
   readonly after: number;
   /** As the operator gave it; null: none. */
   readonly reason: string | null;
-  /** Its name, and of another one its address. */
+  /** The instance where it was changed: its name, and the address of another one. */
   readonly instance: string;
 }
 
@@ -239,7 +239,7 @@ export interface InstanceReport {
   readonly loaded: LiveEvent['loaded'];
   /** The settings that are set, without secrets, and without those that say where an instance is. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Of the last sample of its history; null before the first one. */
+  /** The rates of the last sample of its history; null before the first one. */
   readonly rates: LiveRates | null;
   readonly latency: { readonly p50: number; readonly p99: number } | null;
   readonly rules: LiveEvent['rules'];
@@ -269,7 +269,7 @@ export interface Fleet {
   readonly omitted: number;
   /** The sums of those that answer, of the last ten seconds of each; null before the first sample. */
   readonly rates: LiveRates | null;
-  /** Of the slowest instance. */
+  /** The latency of the slowest instance. */
   readonly latency: InstanceReport['latency'];
   /** The 20 with the most hits, and with the most hits over their limits. */
   readonly rules: LiveEvent['rules'];

@@ -18,7 +18,7 @@ const TOP = 10;
 /** The hits of a rule, with those of its keys with request values. */
 interface Recent {
   readonly key: string;
-  /** Of the last interval. */
+  /** The hits of the last interval, as are `over` and `calls`. */
   hits: number;
   over: number;
   calls: number;

@@ -9,7 +9,7 @@ export const LISTED_OFFENDERS = 50;
 /** How many settings of an instance and of all are compared, and how many differences of them are listed. */
 export const MOST_SETTINGS = 256;
 const [ALL_SETTINGS, LISTED_SETTINGS] = [1_024, 200];
-/** Of each text of a report, in characters, unless more is said. */
+/** Most characters of each text of a report, except where a field has a bound of its own. */
 export const LONGEST_REPORTED = 260;
 /** Steps of a comparison, each of one instance or of one setting, from one turn of the event loop to the next. */
 const STEPS = 4;
@@ -79,7 +79,7 @@ export type Compared = Pick<InstanceReport, 'name' | 'version' | 'loaded' | 'set
 export interface Differences {
   readonly differences: readonly FleetDifference[];
   readonly omittedDifferences: number;
-  /** Of each of the instances, in what it differs from most. */
+  /** In what each of the instances differs from most. */
   readonly differs: readonly (readonly FleetAspect[])[];
 }
 

@@ -28,7 +28,7 @@ const REASON = 1_000;
 const OFFENDERS = 10;
 
 export interface OperatorOptions extends HealthOptions, HistoryOptions {
-  /** Of this process, or of the workers that decide for it. */
+  /** The decisions of this process, or of the workers that decide for it. */
   readonly decisions: DecisionOperator;
   /** Brings statistics that other processes count up to date. */
   readonly collect?: (() => Promise<void>) | undefined;

@@ -18,7 +18,7 @@ type Group = keyof typeof GROUPS;
 const NAMES = Object.entries(GROUPS).flatMap(([group, names]) => {
   return names.map((name) => [group as Group, name, `${group} ${name}`] as const);
 });
-/** Of these, several instances have the worst, and of the others the sum. */
+/** The numbers of which several instances together have the worst; of the others, they have the sum. */
 const LATENCIES: readonly string[] = ['p50', 'p99', 'latency'];
 
 /** A number has three digits and an exponent: 10 bits and 6 bits. */

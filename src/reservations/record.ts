@@ -33,7 +33,7 @@ export interface ReservationRecord {
 
 /** A counter of a descriptor. */
 export interface CountedDescriptor {
-  /** Its index in the request. */
+  /** The index of the descriptor in the request. */
   readonly index: number;
   /** The index of the limit: not 0 only for a rule with `rate_limits`. */
   readonly limit: number;

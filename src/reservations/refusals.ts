@@ -13,7 +13,10 @@ import {
 } from '../streams/ports/reservations';
 import { EMPTY_PREFIX, type ReservationRecord } from './record';
 
-/** Also safe in a path of a URL, where one or two dots mean another path. `due` is the key of a set of the store. */
+/**
+ * An id that is safe in a path of a URL, too, where one or two dots mean another path. `due` is the key of a set of the
+ * store.
+ */
 export const ID = /^(?!(?:\.{1,2}|due)$)[A-Za-z0-9._-]{1,128}$/;
 
 /** @throws DecisionError for a call that is malformed */

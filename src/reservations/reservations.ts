@@ -46,7 +46,7 @@ export interface ReservationsOptions {
   readonly limiter: Limiter;
   readonly options: LimiterOptions;
   readonly ruleset: () => Ruleset | undefined;
-  /** Or why there is none. */
+  /** The store; a text: why there is none. */
   readonly store: ReservationStore | string;
   readonly statistics: Statistics;
   /** Undefined when decisions are not logged. */
@@ -337,7 +337,7 @@ export class StoredReservations implements Reservations {
 
 /** How a call ends a reservation. */
 interface Wanted extends Pick<EndedReservation, 'state'> {
-  /** Of each descriptor. */
+  /** The hits of each descriptor. */
   readonly hits: readonly number[];
 }
 

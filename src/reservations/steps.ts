@@ -23,7 +23,7 @@ const MAX_RECORD_BYTES = 16 * 1024;
 
 /** What a reservation is to become. */
 export interface Ending {
-  /** Of each descriptor. */
+  /** The hits of each descriptor. */
   readonly hits: readonly number[];
   /** Unix milliseconds. */
   readonly now: number;
@@ -89,7 +89,7 @@ export function endingOf(
     const { index, limit, key, hits: reserved, isInMainStore, algorithm, ...window } = counter;
     const own = ended[index] as (typeof ended)[number];
     const isPlace = isConcurrent(counter);
-    // Of a descriptor with other limits, too, the hits are shown.
+    // The hits are shown of a descriptor with other limits, too.
     if (!isPlace || own.reserved === 0) own.reserved = reserved;
     const { added: held, found } = made[position]!;
     const common = { hits: isPlace ? 0 : own.hits - held, denies: 'never' as Denies };

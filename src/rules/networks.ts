@@ -172,7 +172,7 @@ export function countedAddress(value: string, { ipv4, ipv6 }: AddressPrefix): st
  */
 export class Network {
   private constructor(
-    /** Its first address. */
+    /** The first address of the network. */
     readonly address: string,
     /** How many bits the prefix has. */
     readonly bits: number,
@@ -187,7 +187,7 @@ export class Network {
     let size = readAddress(address);
     let bits = Number(length);
     if (size === IPV4_GROUPS && address.includes(':')) {
-      // Of fewer bits, addresses of IPv6 that are not mapped are in the network, too.
+      // A network with fewer bits has addresses of IPv6 that are not mapped, too.
       if (bits >= 96) bits -= 96;
       else size = IPV6_GROUPS;
     }
@@ -214,7 +214,7 @@ export class Network {
 
 /** The networks of one prefix length. */
 interface PrefixTable<T> {
-  /** Of their addresses. */
+  /** The size of the addresses of these networks. */
   readonly size: number;
   readonly bits: number;
   readonly byAddress: Map<string, T>;

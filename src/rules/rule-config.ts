@@ -46,7 +46,7 @@ export interface RuleConfig {
   readonly options: RuleOptions;
   readonly metadata: JsonObject | undefined;
   readonly descriptors: readonly RuleConfig[];
-  /** Of its `key` in the file, counted from 1; 0 in a source without lines, such as an xDS resource. */
+  /** The line of the `key` in the file, counted from 1; 0 in a source without lines, such as an xDS resource. */
   readonly line?: number;
   /** Counted from 1, in characters; 0 in a source without lines. */
   readonly column?: number;
@@ -159,7 +159,7 @@ export interface RuleLimit {
   readonly requestsPerUnit: number;
   /** Undefined: hits are counted in fixed windows. */
   readonly algorithm?: AlgorithmName | undefined;
-  /** Of a token bucket, a whole number of at least 1; undefined: `requestsPerUnit`. */
+  /** The size of a token bucket, a whole number of at least 1; undefined: `requestsPerUnit`. */
   readonly burst?: number | undefined;
   /** Whether calls ask without hits, and report hits afterwards, which count also beyond the limit. */
   readonly postpaid: boolean;

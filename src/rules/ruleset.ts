@@ -218,7 +218,7 @@ export class RulesetBuilder {
   /** By depth, the last rule. */
   readonly #parents: Rule[] = [];
   #source: RuleSource = { domain: '' };
-  /** Of the domain. */
+  /** The top level of the domain. */
   #top = new Level();
   readonly #summary = {
     ...{ size: 0, hasPolicies: false, hasPostpaid: false },

@@ -9,7 +9,7 @@ export type UnitName = (typeof UNIT_NAMES)[number];
 /** The unit of time of a limit. */
 export interface Unit {
   readonly name: UnitName;
-  /** Its number in the protocol. */
+  /** The number of the unit in the protocol. */
   readonly number: number;
   /** The length of the window. A month has 30 days and a year 365, as in the Go service. */
   readonly seconds: number;

@@ -50,7 +50,7 @@ export function matcherOf({ value, valueIn, valueCidr, valueRegex }: ConfiguredV
   return value.includes('*') ? new Wildcard(value) : undefined;
 }
 
-/** Of a longer list, the text has the first values only; in characters. */
+/** Most characters of a list of values in a text, which has the first values of a longer one. */
 const LONGEST_LIST = 64;
 
 /**

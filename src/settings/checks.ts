@@ -128,7 +128,7 @@ function windowCheck(
   );
 }
 
-/** Of the rest of the shortest key of a counter: a domain, an entry and the start of the window. In bytes. */
+/** The bytes of the rest of the shortest key of a counter: a domain, an entry and the start of the window. */
 const SHORTEST_KEY = 15;
 const LONGEST_PREFIX = 250 - SHORTEST_KEY;
 

@@ -7,7 +7,7 @@ import { type Environment, type Reading, lookUp, readVariable } from './variable
 
 /** A rule that rewrites the name of a statistic into another name with tags. */
 export interface Mogrifier {
-  /** Its name in TAGGEDSTATS_MOGRIFIERS, in upper case. */
+  /** The name of the mogrifier in TAGGEDSTATS_MOGRIFIERS, in upper case. */
   readonly name: string;
   /** A regular expression in RE2 syntax, not anchored. */
   readonly pattern: string;

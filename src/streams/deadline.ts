@@ -184,7 +184,7 @@ export class Trips {
     this.#arm(Math.min(trip.expireBy, trip.answerBy, trip.cutBy));
   }
 
-  /** Its work is done. @returns milliseconds since it began */
+  /** The work of a trip is done. @returns milliseconds since it began */
   ended(trip: Trip): number {
     const last = this.#inFlight.pop()!;
     if (last !== trip) {
@@ -250,7 +250,7 @@ export class Trips {
 export interface DecisionTimeouts {
   /** STORE_DECISION_TIMEOUT as it was set, for all calls; undefined: the store has an end of its own. */
   readonly ofCalls?: number | undefined;
-  /** Of calls that only limits with another policy than `error` count; undefined: the store has an end of its own. */
+  /** For calls that only limits with another policy than `error` count; undefined: the store has an end of its own. */
   readonly byPolicy?: number | undefined;
 }
 

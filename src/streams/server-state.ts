@@ -26,9 +26,9 @@ export interface ServerObserver {
 
 /** How a request has ended. */
 export interface Ended {
-  /** Its calls. */
+  /** How many calls the request has. */
   readonly size: number;
-  /** Of a request that has not failed. */
+  /** How long a request has taken that has not failed. */
   readonly milliseconds: number;
   /** Whether it was sent before the last fault began: it has no say in what follows. */
   readonly isOld?: boolean;
@@ -119,7 +119,7 @@ export class ServerState {
   #lastFault: Fault | undefined;
   /** The calls that were refused or failed in the fault, or in the bad windows that may become one. */
   #affected = 0;
-  /** Of the phase. */
+  /** Ends the phase. */
   #timer: Subscription | undefined;
   /** Looks for silence. */
   #watch: Subscription | undefined;

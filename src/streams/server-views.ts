@@ -46,7 +46,7 @@ export interface OpenedServer extends Omit<ServerStateOptions, 'scheduler' | 'fa
 
 /** A server as it is shown. */
 export interface ShownServer extends ServerReport {
-  /** Of the last ten seconds. */
+  /** The rates of the last ten seconds. */
   readonly rates: ServerRates;
   /** The calls of the present fault so far; undefined: there is none. */
   readonly affected?: number | undefined;

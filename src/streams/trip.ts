@@ -54,7 +54,7 @@ class WindowTrip extends Trip {
   trace: WindowTrace | undefined;
   /** Whether policies answer all its calls in the time that is their default, which says nothing of the server. */
   endsByPolicy = false;
-  /** Its calls have their outcome. */
+  /** Whether the calls of the trip have their outcome. */
   isOver = false;
   /** The time to its answer, and the error with which it has failed. */
   milliseconds = 0;

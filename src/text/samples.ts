@@ -1,6 +1,6 @@
 import { ownText, tableKey } from './table-key';
 
-/** So many texts are remembered, and so many are new in a minute. */
+/** How many texts are remembered, and how many may be new in a minute. */
 const MOST_REMEMBERED = 100;
 const MOST_PER_MINUTE = 5;
 const MINUTE = 60;

@@ -63,7 +63,7 @@ interface More {
   readonly purpose?: Purpose | undefined;
   readonly blockKey?: string | undefined;
   readonly endsBlock?: boolean | undefined;
-  /** Of the first operation of a group; `same`: it is of that of the operation before. */
+  /** The group that begins with the operation; `same`: the group of the operation before. */
   readonly group?: Group | 'same' | undefined;
 }
 

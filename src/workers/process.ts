@@ -117,7 +117,7 @@ export class WorkerProcess {
     const stdio = child.stdio as unknown as readonly Duplex[];
     this.channel = new Channel(stdio[PIPES.channel]!);
     this.#pages = connect('http://worker', { createConnection: () => stdio[PIPES.pages]! });
-    // Its streams fail; that the worker has ended is reported by its process.
+    // Streams of pages fail when the worker ends, which its process reports.
     this.#pages.on('error', () => undefined);
     this.connections = new WorkerConnections(child);
     this.reports$ = this.channel.notifications<Report>('report');

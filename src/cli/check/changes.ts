@@ -13,7 +13,7 @@ import { formatLimit, placeOf } from '../../explain/text';
 export interface RuleChange {
   readonly change: 'added' | 'removed' | 'changed';
   readonly rule: string;
-  /** Of one that is removed, in the old rules. */
+  /** Where the rule is; one that is removed, in the old rules. */
   readonly place: RulePlace | null;
   /** By the names of rule files; of a rule that is added or removed, what it has. */
   readonly fields: readonly { readonly field: string; readonly before: string | null; readonly after: string | null }[];

@@ -44,7 +44,7 @@ export type TestLine =
 const LONGEST_LINE = 64 * 1024;
 /** Between a request and its answer, with the blank before it. */
 const ARROW = / (?:→|->)(?= |$)/;
-/** Of `after`: more is no test of windows. */
+/** Most repetitions of a call: more is no test of windows. */
 const MOST_TIMES = 1_000_000;
 
 /**

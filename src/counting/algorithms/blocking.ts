@@ -21,7 +21,7 @@ export class Blocking implements Algorithm {
   readonly lengthSeconds: number;
   readonly burst: number | undefined;
   readonly capacity: number;
-  /** Of the counter alone; the block has one of its own: {@link blockLifetime}. */
+  /** The lifetime of the counter alone; the block has one of its own: {@link blockLifetime}. */
   readonly lifetime: number;
 
   constructor(

@@ -36,7 +36,7 @@ export class Input {
   source: Buffer = EMPTY;
   start = 0;
   end = 0;
-  /** Of HEADERS: it depends on its own stream. */
+  /** Whether the frame is HEADERS whose stream depends on itself. */
   dependsOnItself = false;
   /** When the header block that is incomplete must be complete; Infinity if there is none. */
   blockDeadline = Infinity;

@@ -64,7 +64,7 @@ export class RunQueue {
     return this.#isWaiting ? this.#open().length : 0;
   }
 
-  /** So many streams wait that no more should be opened: as bytes they take a fraction of the memory. */
+  /** Whether no more streams should be opened, as many wait: as bytes they take a fraction of the memory. */
   get isFull(): boolean {
     const waiting = this.#streams.length - this.#next;
     return waiting >= LEAST_AHEAD && waiting >= this.#context.pacing.room;

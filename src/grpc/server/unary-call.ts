@@ -29,7 +29,7 @@ export class UnaryServerCall extends ServerCall implements UnaryCall {
   /** Reads a request that is more than one DATA frame. */
   #reader: MessageReader | undefined;
   trace: CallTrace | undefined;
-  /** Its observer knows that it has begun. */
+  /** Whether the observer of the call knows that the call has begun. */
   #hasBegun = false;
 
   constructor(head: CallHead, method: UnaryMethod, streams: Streams, stream: Stream) {

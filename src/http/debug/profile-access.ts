@@ -56,7 +56,11 @@ export function protectProfiles(
   }));
 }
 
-/** Its parameters become those of the query, which a worker receives. @returns the token, if there is one in it */
+/**
+ * Adds the parameters of a form to those of the query, which a worker receives.
+ *
+ * @returns the token, if there is one in the form
+ */
 async function readForm(ctx: Context, memory: BodyMemory): Promise<string | undefined> {
   const form = new URLSearchParams(ctx.is('urlencoded') ? await receiveText(ctx, memory) : '');
   for (const name of PARAMETERS) {

@@ -11,7 +11,7 @@ import { MOST_CHANGES, readChanges, readHistory, readReport, readWatch } from '.
 /** For a look-up in DNS, and for the answer of a peer. */
 const TIMEOUT_MS = 1_000;
 const MAX_ANSWER_BYTES = 256 * 1024;
-/** Of an answer with samples or changes. */
+/** The most bytes of an answer with samples or changes. */
 const MAX_PART_BYTES = 64 * 1024;
 /** Rest after an answer, so that large ones take little of the time of the event loop. */
 const REST_MS_PER_KIB = 10;

@@ -147,7 +147,7 @@ const STATE = oneOf('green', 'amber', 'red', 'unknown');
 const BASE = { state: STATE, text: text(SENTENCE), todo: nullable(object({ text: text(), link: text() })) };
 const PART = { ...BASE, since: nullable(time) };
 const POLICY = oneOf('error', 'allow', 'deny', 'local');
-/** Of parts of older versions. */
+/** What parts of health that older versions report lack. */
 const NO_SINCE = { since: null };
 const SERVER = object(
   {
@@ -204,7 +204,7 @@ const REPORT: Read<InstanceReport> = object(
     latency: nullable(object({ p50: number, p99: number })),
     rules: object({ hits: RULES, denials: RULES }),
     offenders: object({
-      // Of a process that has counted none, JSON has null.
+      // JSON has null for a process that has counted none.
       since: (answer) => nullable(number)(answer) ?? 0,
       floor: number,
       offenders: list('callers', LISTED_OFFENDERS, OFFENDER),

@@ -30,15 +30,15 @@ import {
 
 /** Where a rule is, and where in it the fields are that the checks report about. */
 export interface RuleLocation {
-  /** Of its source. */
+  /** The context of the source of the rule. */
   readonly context: ReadContext;
-  /** Its `key`, or its start when it has none. */
+  /** The `key` of the rule, or the start of the rule when it has none. */
   readonly key: SourceRange;
   /** What it matches; its `key` when that is any value. */
   readonly value: SourceRange;
-  /** Of the first `requests_per_unit` that is 0. */
+  /** Where the first `requests_per_unit` is that is 0. */
   readonly zero: SourceRange | undefined;
-  /** Of each name in `replaces`, in order. */
+  /** Where each name in `replaces` is, in order. */
   readonly replaces: readonly SourceRange[];
   readonly detailedMetric: SourceRange | undefined;
   readonly valueToMetric: SourceRange | undefined;

@@ -25,18 +25,18 @@ const NONE: readonly never[] = [];
 /** The limits of a rule, with the ranges that the checks need. */
 export interface ReadLimits {
   readonly limits: readonly RuleLimit[];
-  /** Of the first number that is 0. */
+  /** Where the first number is that is 0. */
   readonly zero: SourceRange | undefined;
-  /** Of each name in `replaces`. */
+  /** Where each name in `replaces` is. */
   readonly replaces: readonly SourceRange[];
 }
 
 const NO_LIMITS: ReadLimits = { limits: NONE, zero: undefined, replaces: NONE };
 
-/** One of them. */
+/** One limit of a rule. */
 interface ReadLimit extends Omit<ReadLimits, 'limits'> {
   readonly limit: RuleLimit;
-  /** Of what says its window. */
+  /** Where the window of the limit is written. */
   readonly range: SourceRange;
 }
 

@@ -22,7 +22,7 @@ interface Identity {
   readonly range: SourceRange | undefined;
 }
 
-/** Of a rule that matches any value. */
+/** What a rule has that matches any value. */
 const ANY_VALUE: ReadValues = {
   config: { value: '' },
   range: undefined,

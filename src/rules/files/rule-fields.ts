@@ -20,7 +20,7 @@ export interface FieldType {
   readonly advice?: string;
   /** What to write instead of a list. */
   readonly listAdvice?: string;
-  /** Of a number that is not valid. */
+  /** The code of the problem that a number is not valid. */
   readonly code?: ProblemCode;
   /** The texts of a choice, what they are, for a message, and the code of any other text. */
   readonly choices?: { readonly texts: readonly string[]; readonly what: string; readonly code: AdvisedCode };
@@ -33,7 +33,7 @@ export interface FieldType {
    * it is usual.
    */
   readonly isLimit?: true;
-  /** Of a flag: whether false is something else than its absence. */
+  /** Whether a flag that is false is something else than its absence. */
   readonly isKeptFalse?: true;
   /** Whether it is without effect, and no mistake: tools write it. */
   readonly isIgnored?: true;

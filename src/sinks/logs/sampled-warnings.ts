@@ -33,7 +33,7 @@ export function rejectionWarnings(log: Log, now: () => number): (reason: string,
 }
 
 /**
- * Of a call, so many descriptors and entries of each are logged, and for so many descriptors the nearest rule is
+ * How many descriptors of a call, and entries of each, are logged, and for how many descriptors the nearest rule is
  * searched.
  */
 const MOST_LISTED = 5;
@@ -82,7 +82,7 @@ function describe({ domain, descriptors }: RateLimitRequest, showsValues: boolea
   return { domain: excerpt(domain, LONGEST_TEXT), descriptors: texts };
 }
 
-/** Of the first descriptor that has one. */
+/** The nearest rule of the first descriptor that has one. */
 function nearestOf({ domain, descriptors }: RateLimitRequest, ruleset: Ruleset, showsValues: boolean): LogFields {
   const budget = new WorkBudget(MAX_MATCHING_STEPS);
   for (const { entries } of descriptors.slice(0, MOST_LISTED)) {

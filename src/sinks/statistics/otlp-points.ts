@@ -102,7 +102,7 @@ function pointType(type: 'counter' | 'gauge' | 'histogram' | 'summary'): DataPoi
   return type === 'gauge' ? DataPointType.GAUGE : DataPointType.EXPONENTIAL_HISTOGRAM;
 }
 
-/** Both are of the same kind, since they are of the same series. */
+/** By how much a series has grown, whose values are all of one kind. */
 function changeOf(value: Value, before: Value): Value {
   if (typeof value === 'object' && typeof before === 'object') return difference(value, before);
   return Number(value) - Number(before);

@@ -95,7 +95,7 @@ function failed(error: string): Look {
 
 /** Reads the files that a look has found. They are of one moment if another look finds the same stamp. */
 export async function readFiles({ folder, listing }: FolderLook): Promise<Snapshot | { readonly error: string }> {
-  // Of the files that are read, which those above the limit of a file are not.
+  // The bytes of the files that are read: those above the limit of a file are not.
   const bytes = listing.files.reduce((sum, { size }) => sum + (size <= MAX_FILE_BYTES ? size : 0), 0);
   if (bytes > MAX_TOTAL_BYTES) return { error: tooLarge(folder, 'bytes') };
   const files: RuleFile[] = [];

@@ -167,7 +167,7 @@ export const LONGEST_KNOWN = MAX_TTL + KEPT;
 export const MAX_OPEN = 10_000;
 
 export interface ReservationChange {
-  /** Of the record. */
+  /** The key of the record. */
   readonly key: string;
   /** The record as it must be; undefined: there must be none. */
   readonly before: string | undefined;

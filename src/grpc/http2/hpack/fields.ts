@@ -33,7 +33,7 @@ export class FieldName {
 
 /** One field of a header list. Each character of name and value is one byte. Immutable and shared between requests. */
 export class Field {
-  /** Its size in a header list and in the dynamic table. */
+  /** The size of the field in a header list and in the dynamic table. */
   readonly cost: number;
   /** Whether the field makes a request malformed, regardless of its position. */
   readonly isMalformed: boolean;

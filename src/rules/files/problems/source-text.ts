@@ -16,7 +16,7 @@ export type ProblemLocation = Pick<Problem, 'line' | 'column' | 'sourceLine' | '
 
 /** A document that rules are read from; translates ranges in it for messages. */
 export interface SourceDocument {
-  /** Its name, for messages. */
+  /** The name of the source, for messages. */
   readonly file: string;
   /** The position of a range, as a problem contains it. */
   locate(range: SourceRange): ProblemLocation;

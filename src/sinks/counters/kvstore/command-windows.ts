@@ -31,7 +31,7 @@ export class CommandWindows {
       .pipe(pipelineWindow({ span: 0, scheduler: asapScheduler, windowsInFlight, overflowAfter: whenFull?.after }))
       .subscribe((window) => {
         const sent = window.isOverflow && isBounded ? Promise.reject(poolEmpty()) : sendOn(pool, window.values);
-        // Of a call that has its result, nothing changes.
+        // A call that has its result keeps it.
         void sent.catch((error: Error) => window.values.forEach(({ fail }) => fail(error))).finally(() => window.end());
       });
   }

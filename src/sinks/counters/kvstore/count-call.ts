@@ -225,7 +225,7 @@ function isReported({ purpose, limit }: Operation): boolean {
 
 /** Calls that follow each other. */
 interface EqualCalls {
-  /** Of each. */
+  /** The hits of each of them. */
   readonly hits: number;
   times: number;
 }
@@ -263,7 +263,7 @@ function resultsIn(
   const hasTime = operations.some(({ limit }) => limit.algorithm !== undefined);
   if (hasTime && !isTime(now)) throw new InvalidReply('has a time that no clock shows', command);
   let at = 0;
-  /** Of a step with algorithms: where the states of its limits end, where the block of the next one is, and its end. */
+  /** Where the states of the limits of a step with algorithms end, where the block of the next one is, and its end. */
   let [states, blocks, end] = [0, 0, 0];
   return operations.map((operation, index) => {
     const { algorithm } = operation.limit;
@@ -293,7 +293,7 @@ function resultsIn(
 interface ReadState {
   readonly first: number;
   readonly second: number;
-  /** Of a limit that blocks. */
+  /** The block of a limit that blocks. */
   readonly block: Block;
   readonly now: number;
 }

@@ -41,7 +41,7 @@ export const STOPPED = new Fields('hits', 'expiry', 'left', 'limit');
 
 /** Each limit of a run that decides. */
 export const DECIDED = new Fields(
-  /** Its number among the limits of the call. */
+  /** The number of the limit among those of the call. */
   'number',
   /** What all calls take together, if it may be taken at once, otherwise 0; and the same as a text. */
   'total',

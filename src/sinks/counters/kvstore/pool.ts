@@ -51,7 +51,7 @@ export interface PoolOptions {
   readonly statistics: PoolStatistics;
   /** What is known of the server: it learns of connections, and of what answers. */
   readonly state: ServerState;
-  /** Of the time without a connection. */
+  /** The log of times without a connection. */
   readonly outage: ConditionLog;
 }
 

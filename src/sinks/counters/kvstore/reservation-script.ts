@@ -23,9 +23,9 @@ export const STEP = new Fields(
   'limit',
   /** `alone`, `together` or `never`: what denies when this step is over its limit. */
   'denies',
-  /** Its member of the list; empty: none. */
+  /** The member of the step in the list of its counter; empty: none. */
   'member',
-  /** Of the list, in seconds. */
+  /** The lifetime of that list, in seconds. */
   'listLifetime',
   /** The algorithm whose state is in the counter; empty: none. And its {@link LIMIT}, 0 where it is only swept. */
   'kind',

@@ -63,7 +63,7 @@ interface Entry {
 interface OpenEntry extends Entry {
   readonly expiresAt: number;
   readonly domain: string;
-  /** Its members, and the counters in whose lists they are, by table key. */
+  /** The members of the reservation, and the counters in whose lists they are, by table key. */
   readonly members: readonly (readonly [counter: string, member: string])[];
 }
 
@@ -71,7 +71,7 @@ interface OpenEntry extends Entry {
 interface Member {
   readonly expiresAt: number;
   readonly held: number;
-  /** Of a limit that an algorithm decides. */
+  /** What gives back to a limit that an algorithm decides; undefined for any other one. */
   readonly decided?: Decided | undefined;
 }
 
@@ -93,7 +93,7 @@ export class MemoryReservations {
   readonly #bounds: ReservationBounds;
   readonly #onGivenBack: (() => void) | undefined;
   readonly #open = new Map<string, OpenEntry>();
-  /** Of the open ones, in all and by domain. */
+  /** What open reservations take, in all and by domain. */
   readonly #used: Room = { records: 0, bytes: 0 };
   readonly #domains = new Map<string, Room>();
   /**
@@ -102,7 +102,7 @@ export class MemoryReservations {
    */
   #answers: readonly [newest: Map<string, Entry>, older: Map<string, Entry>] = [new Map(), new Map()];
   #newestBytes = 0;
-  /** By table key. */
+  /** The open reservations of each counter, by table key. */
   readonly #lists = new Map<string, OpenOnes>();
   /** What was given back to buckets, by table key: in microseconds, and until when it has to be known. */
   readonly #givenBack = new Map<string, { readonly amount: number; until: number }>();

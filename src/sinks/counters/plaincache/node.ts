@@ -41,7 +41,7 @@ export interface NodeContext extends Omit<ConnectionContext, 'server'> {
   readonly servers: ServerStates;
   /** Milliseconds between checks of a server without requests; undefined: none is made. */
   readonly checkEvery?: number | undefined;
-  /** Of the commands that the servers reject, and values that are not numbers. */
+  /** The log of commands that the servers reject, and of values that are not numbers. */
   readonly rejections: ConditionLog;
 }
 
