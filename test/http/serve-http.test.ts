@@ -1,5 +1,5 @@
 import { request as httpRequest } from 'node:http';
-import { Server } from 'node:net';
+import { Server, type Socket } from 'node:net';
 import { writeVerdict } from '../../src/http/json/json-handler';
 import { unavailableHttp } from '../../src/http/serve-http';
 import { DecisionError, type DecisionErrorCode } from '../../src/counting/decision-error';
@@ -396,6 +396,23 @@ describe('a connection', () => {
     expect(await caller.until(/(HTTP\/1\.1 200 OK[^{]*\{"overallCode":"OK","statuses":\[[^\]]*\]\}){20}$/)).toMatch(
       /^HTTP/,
     );
+  });
+
+  it('gets the answers of one turn of the event loop together, if it is still there', async () => {
+    const writtenBefore: number[] = [];
+    let leaves = true;
+    decide = (request, observer) => {
+      const peer = observer.caller!.peer as Socket;
+      writtenBefore.push(peer.bytesWritten);
+      const pending = always(OK)(request, observer);
+      if (leaves) peer.destroy();
+      return pending;
+    };
+    expect(await rawConnection(server.port, POST_BYTES).ended).toBe('');
+    leaves = false;
+    const caller = rawConnection(server.port, POST_BYTES.repeat(3));
+    await caller.until(/(HTTP\/1\.1 200 OK[^{]*\{"overallCode":"OK","statuses":\[[^\]]*\]\}){3}$/);
+    expect(writtenBefore).toEqual([0, 0, 0, 0]);
   });
 
   it('that the system cannot accept is logged, and further ones are served', async () => {

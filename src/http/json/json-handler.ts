@@ -73,6 +73,34 @@ function handlerOf(route: JsonRoute, options: JsonHandlerOptions, memory: BodyMe
   };
 }
 
+/** Decided requests wait for at most so many others, which takes them about 2 ms. */
+const MOST_TOGETHER = 64;
+
+/**
+ * Responses that are written one after the other once the current turn of the event loop is over. A write to a receiver
+ * that sleeps takes longer, because it wakes it up: with the memory store, which decides at once, a request of many
+ * callers takes up to 1.7 times the CPU time when each is answered before the next one is read.
+ */
+class Responses {
+  #waiting: (() => void)[] = [];
+  readonly #onTurnEnd = (): void => this.#write();
+
+  /** @param send must not throw */
+  add(send: () => void): void {
+    const count = this.#waiting.push(send);
+    if (count === 1) setImmediate(this.#onTurnEnd);
+    else if (count === MOST_TOGETHER) this.#write();
+  }
+
+  #write(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const send of waiting) send();
+  }
+}
+
+const responses = new Responses();
+
 interface Call extends Exchange {
   readonly route: JsonRoute;
   /** Undefined for a request that is not traced. */
@@ -89,18 +117,12 @@ function answer(body: Buffer, call: Call, options: JsonHandlerOptions): void {
 }
 
 function decide(request: RateLimitRequest, call: Call, options: JsonHandlerOptions): void {
-  const { req, res, route, trace } = call;
+  const { req, res, trace } = call;
   let isDecided = false;
   const pending = options.decide(request, {
     verdict: (verdict) => {
       isDecided = true;
-      try {
-        const status = verdict.overallCode === Code.OVER_LIMIT && route.purpose !== 'report' ? 429 : 200;
-        respondJson(res, { status }, writeVerdict(verdict));
-        endTrace(call, status);
-      } catch (error) {
-        fail(error, call, options);
-      }
+      responses.add(() => respond(verdict, call, options));
     },
     error: (error) => {
       isDecided = true;
@@ -116,6 +138,16 @@ function decide(request: RateLimitRequest, call: Call, options: JsonHandlerOptio
     // There is no response, and so no status.
     trace?.ended({}, false);
   });
+}
+
+function respond(verdict: Verdict, call: Call, options: JsonHandlerOptions): void {
+  try {
+    const status = verdict.overallCode === Code.OVER_LIMIT && call.route.purpose !== 'report' ? 429 : 200;
+    respondJson(call.res, { status }, writeVerdict(verdict));
+    endTrace(call, status);
+  } catch (error) {
+    fail(error, call, options);
+  }
 }
 
 function fail(error: unknown, call: Call, { log }: JsonHandlerOptions): void {
