@@ -1,4 +1,4 @@
-import type { ControllerClass } from '#versioning';
+import type { Action, Api, ControllerClass } from '#versioning';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -7,7 +7,7 @@ import type { Explanation } from '../../explain/explanation';
 import { type Descriptor, NO_HITS_ADDEND } from '../../limiter/request';
 import type { Log } from '../../log/log';
 import type { CounterChange, CounterQuery, CounterState, NoCounter } from '../../operators/answers';
-import type { Fleet, InstanceReport } from '../../operators/live-answers';
+import type { InstanceReport } from '../../operators/live-answers';
 import type { Operator } from '../../operators/operator';
 import { MOST_WATCHES } from '../../operators/watches';
 import { excerpt } from '../../text/excerpt';
@@ -27,7 +27,7 @@ export interface OperatorsApiOptions {
   readonly log: Log;
 }
 
-/** What the controllers of the API work with. */
+/** What the requests of the API are answered with. */
 export interface OperatorsState extends OperatorsApiOptions {
   /** For the bodies of all requests. */
   readonly memory: BodyMemory;
@@ -35,10 +35,11 @@ export interface OperatorsState extends OperatorsApiOptions {
   readonly streams: EventStreams;
 }
 
-class OperatorsController {
-  protected readonly ctx: Context;
-  protected readonly state: OperatorsState;
-  protected readonly operator: Operator;
+/** A request of the API; route versioning makes one for each. */
+class OperatorsRequest {
+  readonly ctx: Context;
+  readonly state: OperatorsState;
+  readonly operator: Operator;
 
   constructor(ctx: Context) {
     this.ctx = ctx;
@@ -47,16 +48,28 @@ class OperatorsController {
   }
 
   /** @returns the name of the token; @throws without one that permits it, if one is needed */
-  protected authorize(access: Access): string | undefined {
+  authorize(access: Access): string | undefined {
     return this.state.authorization.check(this.ctx, access);
   }
 
-  protected readJson(): Promise<string> {
+  /** The parameters of its query, each at most once. Rejects others. */
+  parameters<const Name extends string>(...names: readonly Name[]): Readonly<Partial<Record<Name, string>>> {
+    for (const [name, value] of Object.entries(this.ctx.query)) {
+      if (!(names as readonly string[]).includes(name)) {
+        const unknown = JSON.stringify(name.slice(0, 40));
+        throw invalidRequest(`there is no parameter ${unknown}; the parameters are ${names.join(', ')}`);
+      }
+      if (typeof value !== 'string') throw invalidRequest(`the parameter ${name} is repeated`);
+    }
+    return this.ctx.query as Readonly<Partial<Record<Name, string>>>;
+  }
+
+  readJson(): Promise<string> {
     return receiveText(this.ctx, this.state.memory);
   }
 
   /** Answers with a line of JSON that is written while it is generated, at the pace of the caller. */
-  protected stream(json: Iterable<string>): void {
+  stream(json: Iterable<string>): void {
     this.ctx.type = 'application/json';
     this.ctx.body = Readable.from(inPieces(line(json)), { objectMode: false });
   }
@@ -72,93 +85,84 @@ const LONGEST_TEXT = 256;
 /** How much of a list of domains is in a message, in characters. */
 const LONGEST_LIST = 1_000;
 
-class ChangesController extends OperatorsController {
-  async index(): Promise<object> {
-    this.authorize('report');
-    const { top } = parametersOf(this.ctx, ['top']);
-    if (top !== undefined && !/^[1-9]\d{0,2}$/.test(top)) throw invalidRequest('top must be a number from 1 to 999');
-    return { changes: await this.operator.changes(top === undefined ? undefined : Number(top)) };
-  }
-}
-
-class ConfigurationsController extends OperatorsController {
-  index(): void {
-    parametersOf(this.ctx, []);
-    const configurations = Object.entries(this.operator.configurations).map(([name, configuration]) => {
-      return [name, configuration && { ...configuration, files: configuration.files && textsOf(configuration.files) }];
-    });
-    this.stream(jsonText(Object.fromEntries(configurations), 4));
-  }
-}
-
 const COUNTER_PARAMETERS = ['domain', 'descriptor', 'window'] as const;
 
-class CountersController extends OperatorsController {
-  async show(): Promise<CounterState> {
-    this.authorize('private');
-    return found(await this.operator.decisions.readCounter(queryOf(parametersOf(this.ctx, COUNTER_PARAMETERS))));
-  }
+async function readCounterOf(request: OperatorsRequest): Promise<CounterState> {
+  request.authorize('private');
+  return found(await request.operator.decisions.readCounter(queryOf(request.parameters(...COUNTER_PARAMETERS))));
+}
 
-  async update(): Promise<CounterChange> {
-    const name = this.authorize('write');
-    parametersOf(this.ctx, []);
-    const { count, ...members } = readCounter(await this.readJson());
-    if (count === undefined) throw missing('count');
-    return this.#change(members, count, name);
-  }
+async function setCounter(request: OperatorsRequest): Promise<CounterChange> {
+  const name = request.authorize('write');
+  request.parameters();
+  const { count, ...members } = readCounter(await request.readJson());
+  if (count === undefined) throw missing('count');
+  return changeCounter(request, { ...members, count }, name);
+}
 
-  async destroy(): Promise<CounterChange> {
-    const name = this.authorize('write');
-    return this.#change(parametersOf(this.ctx, [...COUNTER_PARAMETERS, 'reason']), null, name);
-  }
+function clearCounter(request: OperatorsRequest): Promise<CounterChange> {
+  const name = request.authorize('write');
+  return changeCounter(request, { ...request.parameters(...COUNTER_PARAMETERS, 'reason'), count: null }, name);
+}
 
-  async #change({ reason, ...members }: CounterMembers, count: number | null, name = ''): Promise<CounterChange> {
-    if (reason !== undefined && reason.length > LONGEST_TEXT) {
-      throw invalidRequest(`the reason has more than ${LONGEST_TEXT} characters`);
-    }
-    const query = queryOf(members);
-    const change = found(await this.operator.decisions.changeCounter(query, count));
-    const { entries } = query.descriptor;
-    const [domain, descriptor] = [query.domain, entries.map(({ key, value }) => `${key}=${value}`).join(',')].map(
-      (text) => ownText(excerpt(text, LONGEST_TEXT)),
-    ) as [string, string];
-    const { countBefore: before, count: after } = change;
-    const window = change.windows.length > 1 ? change.window : null;
-    const from = ipAddress(this.ctx.req.socket) ?? '';
-    const what = count === null ? 'counter cleared' : 'counter set';
-    const [of, counts] = [
-      { domain, descriptor },
-      { before, after },
-    ];
-    const kept = reason === undefined ? null : ownText(reason);
-    this.operator.addChange({ ...of, ...counts, ...{ name, from, what, window, reason: kept } });
-    this.state.log.notice(`${what} by an operator`, {
-      ...{ ...of, ...(window !== null && { window }), ...counts, peer: from, operator: name },
-      ...(reason !== undefined && { reason }),
-    });
-    return change;
+/** @param members its count, or null to clear it @param name that of the token */
+async function changeCounter(
+  { operator, ctx, state }: OperatorsRequest,
+  { reason, count, ...members }: CounterMembers & { readonly count: number | null },
+  name = '',
+): Promise<CounterChange> {
+  if (reason !== undefined && reason.length > LONGEST_TEXT) {
+    throw invalidRequest(`the reason has more than ${LONGEST_TEXT} characters`);
   }
+  const query = queryOf(members);
+  const change = found(await operator.decisions.changeCounter(query, count));
+  const { entries } = query.descriptor;
+  const [domain, descriptor] = [query.domain, entries.map(({ key, value }) => `${key}=${value}`).join(',')].map(
+    (text) => ownText(excerpt(text, LONGEST_TEXT)),
+  ) as [string, string];
+  const { countBefore: before, count: after } = change;
+  const window = change.windows.length > 1 ? change.window : null;
+  const from = ipAddress(ctx.req.socket) ?? '';
+  const what = count === null ? 'counter cleared' : 'counter set';
+  const changed = { domain, descriptor, before, after };
+  const kept = reason === undefined ? null : ownText(reason);
+  operator.addChange({ ...changed, name, from, what, window, reason: kept });
+  state.log.notice(`${what} by an operator`, {
+    ...{ domain, descriptor, ...(window !== null && { window }), before, after, peer: from, operator: name },
+    ...(reason !== undefined && { reason }),
+  });
+  return change;
+}
+
+async function listChanges(request: OperatorsRequest): Promise<object> {
+  request.authorize('report');
+  return { changes: await request.operator.changes(upTo999('top', request.parameters('top').top)) };
+}
+
+function listConfigurations(request: OperatorsRequest): void {
+  request.parameters();
+  const configurations = Object.entries(request.operator.configurations).map(([name, configuration]) => {
+    return [name, configuration && { ...configuration, files: configuration.files && textsOf(configuration.files) }];
+  });
+  request.stream(jsonText(Object.fromEntries(configurations), 4));
 }
 
 /** Another instance says that it ends. */
-class DeparturesController extends OperatorsController {
-  async update(): Promise<object> {
-    this.authorize('report');
-    const { id } = this.ctx.params as { readonly id: string };
-    await this.operator.taking(id);
-    return { id };
-  }
+async function takeLeave(request: OperatorsRequest): Promise<object> {
+  request.authorize('report');
+  const { id } = request.ctx.params as { readonly id: string };
+  await request.operator.taking(id);
+  return { id };
 }
 
-class EventsController extends OperatorsController {
-  show(): void {
-    parametersOf(this.ctx, []);
-    const { authorization, streams } = this.state;
-    const seesCallers = authorization.seesCallers(this.ctx);
-    const role = authorization.roleOf(this.ctx);
-    if (role !== undefined) this.ctx.set('Weir-Operator-Role', role);
-    streams.open(this.ctx, () => seesCallers && authorization.seesCallers(this.ctx));
-  }
+function openEvents(request: OperatorsRequest): void {
+  request.parameters();
+  const { ctx, state } = request;
+  const { authorization, streams } = state;
+  const seesCallers = authorization.seesCallers(ctx);
+  const role = authorization.roleOf(ctx);
+  if (role !== undefined) ctx.set('Weir-Operator-Role', role);
+  streams.open(ctx, () => seesCallers && authorization.seesCallers(ctx));
 }
 
 /** More explanations that wait are rejected. */
@@ -182,180 +186,157 @@ export class Explanations {
   }
 }
 
-class ExplanationsController extends OperatorsController {
-  async create(): Promise<Explanation> {
-    this.authorize('private');
-    // The type of the body is not examined, as nothing is changed.
-    const { limit, ...request } = readExplained(await this.readJson());
-    return this.state.explanations.run(() => this.operator.decisions.explain(request, limit));
-  }
+async function createExplanation(request: OperatorsRequest): Promise<Explanation> {
+  request.authorize('private');
+  // The type of the body is not examined, as nothing is changed.
+  const { limit, ...explained } = readExplained(await request.readJson());
+  return request.state.explanations.run(() => request.operator.decisions.explain(explained, limit));
 }
 
-class FleetController extends OperatorsController {
-  async show(): Promise<void> {
-    parametersOf(this.ctx, []);
-    const seesAll = this.state.authorization.seesCallers(this.ctx);
-    const fleet = await this.operator.fleet();
-    if (seesAll) return this.#answer(fleet);
-    const differences = fleet.differences.map((difference) => {
-      if (difference.aspect !== 'settings') return difference;
-      const values = difference.values.map(({ instances }) => ({ value: null, instances }));
-      return { ...difference, isHidden: true, values };
-    });
-    return this.#answer({ ...fleet, differences, offenders: null });
-  }
-
-  /** The long lists come last. */
-  #answer({ instances, differences, ...rest }: Fleet): void {
-    this.stream(jsonText({ ...rest, instances, differences }, 2));
-  }
+/** Without the operator token, values of settings and callers are left out; the long lists come last. */
+async function showFleet(request: OperatorsRequest): Promise<void> {
+  request.parameters();
+  const seesAll = request.state.authorization.seesCallers(request.ctx);
+  const { instances, differences, offenders, ...rest } = await request.operator.fleet();
+  const shown = differences.map((difference) => {
+    if (seesAll || difference.aspect !== 'settings') return difference;
+    const values = difference.values.map((each) => ({ value: null, instances: each.instances }));
+    return { ...difference, isHidden: true, values };
+  });
+  const fleet = { ...rest, offenders: seesAll ? offenders : null, instances, differences: shown };
+  request.stream(jsonText(fleet, 2));
 }
 
-class HealthController extends OperatorsController {
-  show(): object {
-    return this.operator.health;
-  }
+async function showHistory(request: OperatorsRequest): Promise<void> {
+  const { instance, since, most } = request.parameters('since', 'instance', 'most');
+  if (since !== undefined && !/^\d{1,12}$/.test(since)) throw invalidRequest('since must be a time in Unix seconds');
+  const history = await request.operator.history({
+    ...{ instance, since: since === undefined ? undefined : Number(since), most: upTo999('most', most) },
+  });
+  if (history !== undefined) return request.stream(jsonText(history, 2));
+  throw new HttpError({ status: 404, code: 'not_found', message: 'there is no history of this instance' });
 }
 
-class HistoryController extends OperatorsController {
-  async show(): Promise<void> {
-    const { instance, ...numbers } = parametersOf(this.ctx, ['since', 'instance', 'most']);
-    const { since, most } = numbers;
-    if (since !== undefined && !/^\d{1,12}$/.test(since)) throw invalidRequest('since must be a time in Unix seconds');
-    if (most !== undefined && !/^[1-9]\d{0,2}$/.test(most)) throw invalidRequest('most must be a number from 1 to 999');
-    const history = await this.operator.history({
-      ...{ instance, since: since === undefined ? undefined : Number(since) },
-      most: most === undefined ? undefined : Number(most),
-    });
-    if (history !== undefined) return this.stream(jsonText(history, 2));
-    throw new HttpError({ status: 404, code: 'not_found', message: 'there is no history of this instance' });
-  }
+function showInstance(request: OperatorsRequest): Promise<InstanceReport> {
+  request.authorize('report');
+  return request.operator.report();
 }
 
-class InstanceController extends OperatorsController {
-  show(): Promise<InstanceReport> {
-    this.authorize('report');
-    return this.operator.report();
-  }
-}
-
-class LoadsController extends OperatorsController {
-  index(): object {
-    parametersOf(this.ctx, []);
-    return { loads: this.operator.loads };
-  }
+function listLoads(request: OperatorsRequest): object {
+  request.parameters();
+  return { loads: request.operator.loads };
 }
 
 const DEFAULT_TOP = 20;
 const MAX_TOP = 1_000;
 
-class OffendersController extends OperatorsController {
-  async index(): Promise<object> {
-    this.authorize('private');
-    const { domain, top = String(DEFAULT_TOP) } = parametersOf(this.ctx, ['domain', 'top']);
-    const limit = /^[1-9]\d{0,3}$/.test(top) ? Number(top) : Infinity;
-    if (limit > MAX_TOP) throw invalidRequest(`top must be a whole number from 1 to ${MAX_TOP}`);
-    return { offenders: await this.operator.offenders({ domain, limit }) };
-  }
+async function listOffenders(request: OperatorsRequest): Promise<object> {
+  request.authorize('private');
+  const { domain, top = String(DEFAULT_TOP) } = request.parameters('domain', 'top');
+  const limit = /^[1-9]\d{0,3}$/.test(top) ? Number(top) : Infinity;
+  if (limit > MAX_TOP) throw invalidRequest(`top must be a whole number from 1 to ${MAX_TOP}`);
+  return { offenders: await request.operator.offenders({ domain, limit }) };
 }
 
 /** The description of the API. The compiled file and this one are equally deep below it. */
 const OPENAPI = readFileSync(join(__dirname, '../../../schema/operators-api.json'));
 
-class OpenapiController extends OperatorsController {
-  show(): void {
-    this.ctx.set('Content-Type', 'application/openapi+json; version=3.1');
-    this.ctx.body = OPENAPI;
-  }
+function showOpenapi({ ctx }: OperatorsRequest): void {
+  ctx.set('Content-Type', 'application/openapi+json; version=3.1');
+  ctx.body = OPENAPI;
 }
 
-class RulesController extends OperatorsController {
-  index(): Promise<void> {
-    return this.#answer(undefined);
+/** The rules of a domain, or all. */
+async function showRules(request: OperatorsRequest): Promise<void> {
+  const listing = await request.operator.rules(request.ctx.params.id);
+  if ('knownDomains' in listing) {
+    const known = excerpt(listing.knownDomains.join(', '), LONGEST_LIST);
+    const have = known === '' ? 'they have none' : `their domains are ${known}`;
+    const message = `the active rules have no such domain; ${have}`;
+    throw new HttpError({ status: 404, code: 'unknown_domain', message });
   }
-
-  show(): Promise<void> {
-    return this.#answer(this.ctx.params.id);
-  }
-
-  async #answer(domain: string | undefined): Promise<void> {
-    const listing = await this.operator.rules(domain);
-    if ('knownDomains' in listing) {
-      const known = excerpt(listing.knownDomains.join(', '), LONGEST_LIST);
-      const message = `the active rules have no such domain; ${known === '' ? 'they have none' : `their domains are ${known}`}`;
-      throw new HttpError({ status: 404, code: 'unknown_domain', message });
-    }
-    this.stream(rulesText(listing));
-  }
+  request.stream(rulesText(listing));
 }
 
-class SettingsController extends OperatorsController {
-  show(): object {
-    this.authorize('private');
-    return { settings: this.operator.settings };
-  }
-}
-
-class StatisticsController extends OperatorsController {
-  async show(): Promise<void> {
-    this.stream(statisticsText(await this.operator.statistics()));
-  }
+function showSettings(request: OperatorsRequest): object {
+  request.authorize('private');
+  return { settings: request.operator.settings };
 }
 
 /** How much of a descriptor is watched, in characters. */
 const LONGEST_WATCHED = 1_024;
 
-class WatchesController extends OperatorsController {
-  async index(): Promise<object> {
-    this.authorize('report');
-    const { own, ...members } = parametersOf(this.ctx, ['domain', 'descriptor', 'own']);
-    if (own !== undefined && own !== 'true') throw invalidRequest('own must be true');
-    const { domain, descriptor } = queryOf(members);
-    const entries = descriptor.entries.map(({ key, value }) => ({ key, value }));
-    if (entries.reduce((sum, { key, value }) => sum + key.length + value.length, domain.length) > LONGEST_WATCHED) {
-      throw invalidRequest(`a descriptor that is watched has at most ${LONGEST_WATCHED} characters with its domain`);
+async function watch(request: OperatorsRequest): Promise<object> {
+  request.authorize('report');
+  const { own, ...members } = request.parameters('domain', 'descriptor', 'own');
+  if (own !== undefined && own !== 'true') throw invalidRequest('own must be true');
+  const { domain, descriptor } = queryOf(members);
+  const entries = descriptor.entries.map(({ key, value }) => ({ key, value }));
+  if (entries.reduce((sum, { key, value }) => sum + key.length + value.length, domain.length) > LONGEST_WATCHED) {
+    throw invalidRequest(`a descriptor that is watched has at most ${LONGEST_WATCHED} characters with its domain`);
+  }
+  const counts = await request.operator.watch({ domain, entries }, own === 'true');
+  if (counts !== null) return counts;
+  const message = `${MOST_WATCHES} callers are watched; each is until ten minutes after the last request for it`;
+  throw new HttpError({ status: 429, code: 'too_many_watches', message, headers: { 'Retry-After': '60' } });
+}
+
+type Answers = Readonly<Partial<Record<Action, (request: OperatorsRequest) => unknown>>>;
+
+/** What is answered to each action of each resource: of those with a list or ids, and of the others. */
+const ANSWERS: Readonly<Record<'resources' | 'resource', Readonly<Record<string, Answers>>>> = {
+  resources: {
+    changes: { index: listChanges },
+    configurations: { index: listConfigurations },
+    departures: { update: takeLeave },
+    loads: { index: listLoads },
+    offenders: { index: listOffenders },
+    rules: { index: showRules, show: showRules },
+    watches: { index: watch },
+  },
+  resource: {
+    counters: { show: readCounterOf, update: setCounter, destroy: clearCounter },
+    events: { show: openEvents },
+    explanations: { create: createExplanation },
+    fleet: { show: showFleet },
+    health: { show: ({ operator }) => operator.health },
+    history: { show: showHistory },
+    instance: { show: showInstance },
+    openapi: { show: showOpenapi },
+    settings: { show: showSettings },
+    statistics: { show: async (request) => request.stream(statisticsText(await request.operator.statistics())) },
+  },
+};
+
+/** Declares the resources. */
+export function declareResources(it: Api): void {
+  for (const kind of ['resources', 'resource'] as const) {
+    for (const [name, answers] of Object.entries(ANSWERS[kind])) {
+      it[kind](name, { only: Object.keys(answers) as Action[] });
     }
-    const counts = await this.operator.watch({ domain, entries }, own === 'true');
-    if (counts !== null) return counts;
-    const message = `${MOST_WATCHES} callers are watched; each is until ten minutes after the last request for it`;
-    throw new HttpError({ status: 429, code: 'too_many_watches', message, headers: { 'Retry-After': '60' } });
   }
 }
 
-/** The controllers by their names for route versioning. */
-export const CONTROLLERS: Readonly<Record<string, ControllerClass>> = {
-  'api/v1/changes': ChangesController,
-  'api/v1/configurations': ConfigurationsController,
-  'api/v1/counters': CountersController,
-  'api/v1/departures': DeparturesController,
-  'api/v1/events': EventsController,
-  'api/v1/explanations': ExplanationsController,
-  'api/v1/fleet': FleetController,
-  'api/v1/health': HealthController,
-  'api/v1/history': HistoryController,
-  'api/v1/instance': InstanceController,
-  'api/v1/loads': LoadsController,
-  'api/v1/offenders': OffendersController,
-  'api/v1/openapi': OpenapiController,
-  'api/v1/rules': RulesController,
-  'api/v1/settings': SettingsController,
-  'api/v1/statistics': StatisticsController,
-  'api/v1/watches': WatchesController,
-};
-
-/** The parameters of a query, each at most once. Rejects others. */
-function parametersOf<const Name extends string>(
-  ctx: Context,
-  names: readonly Name[],
-): Readonly<Partial<Record<Name, string>>> {
-  for (const [name, value] of Object.entries(ctx.query)) {
-    if (!(names as readonly string[]).includes(name)) {
-      const unknown = JSON.stringify(name.slice(0, 40));
-      throw invalidRequest(`there is no parameter ${unknown}; the parameters are ${names.join(', ')}`);
-    }
-    if (typeof value !== 'string') throw invalidRequest(`the parameter ${name} is repeated`);
+/** The controller of a resource, as route versioning needs one: a class with a method for each action. */
+export function controllerOf(name: string): ControllerClass {
+  class Controller {
+    constructor(readonly ctx: Context) {}
   }
-  return ctx.query as Readonly<Partial<Record<Name, string>>>;
+  const answers = ANSWERS.resources[name] ?? ANSWERS.resource[name] ?? {};
+  for (const [action, answer] of Object.entries(answers)) {
+    function act(this: Controller): unknown {
+      return answer(new OperatorsRequest(this.ctx));
+    }
+    Object.defineProperty(Controller.prototype, action, { value: act });
+  }
+  return Controller;
+}
+
+/** A number of things; undefined if it is not given. */
+function upTo999(name: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^[1-9]\d{0,2}$/.test(text)) throw invalidRequest(`${name} must be a number from 1 to 999`);
+  return Number(text);
 }
 
 type CounterMembers = Partial<Omit<CounterBody, 'count'>>;

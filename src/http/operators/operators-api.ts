@@ -4,7 +4,13 @@ import { createGzip } from 'node:zlib';
 import { Router } from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import { BodyMemory } from '../body';
-import { CONTROLLERS, Explanations, type OperatorsApiOptions, type OperatorsState } from './controllers';
+import {
+  Explanations,
+  type OperatorsApiOptions,
+  type OperatorsState,
+  controllerOf,
+  declareResources,
+} from './controllers';
 import { EventStreams } from './event-streams';
 import { problems } from './problems';
 
@@ -31,29 +37,9 @@ export function operatorsApi(options: OperatorsApiOptions): OperatorsApi {
       vendorString: 'weir',
       defaultVersion: 1,
       updateMethods: ['PUT', 'PATCH'],
-      controllers: (name) => CONTROLLERS[name],
+      controllers: (name) => controllerOf(name.slice('api/v1/'.length)),
     },
-    (it) => {
-      it.version(1, () => {
-        it.resources('changes', { only: 'index' });
-        it.resources('configurations', { only: 'index' });
-        it.resource('counters', { only: ['show', 'update', 'destroy'] });
-        it.resources('departures', { only: 'update' });
-        it.resource('events', { only: 'show' });
-        it.resources('explanations', { only: 'create' });
-        it.resource('fleet', { only: 'show' });
-        it.resource('health', { only: 'show' });
-        it.resource('history', { only: 'show' });
-        it.resource('instance', { only: 'show' });
-        it.resources('loads', { only: 'index' });
-        it.resources('offenders', { only: 'index' });
-        it.resource('openapi', { only: 'show' });
-        it.resources('rules', { only: ['index', 'show'] });
-        it.resource('settings', { only: 'show' });
-        it.resource('statistics', { only: 'show' });
-        it.resources('watches', { only: 'index' });
-      });
-    },
+    (it) => it.version(1, () => declareResources(it)),
   );
   const streams = new EventStreams(options.operator, options.log);
   const memory = new BodyMemory({ maxUnfinishedBytes: MAX_UNFINISHED_BYTES });
