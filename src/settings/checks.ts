@@ -1,4 +1,5 @@
 import type { HostPort } from '../text/host-port';
+import { prose } from '../text/prose';
 import { type Field, INSTANCES, type InstanceFields, type Settings, type SettingsView } from './settings';
 import { isSocketPath, isStoreAddress } from './values/addresses';
 import { splitList } from './values/lists';
@@ -14,6 +15,22 @@ function whileEffective(fields: readonly Field[], find: Check): Check {
   return (view) => (fields.every(view.hasEffect) ? find(view) : undefined);
 }
 
+/**
+ * As {@link whileEffective}, for a problem whose message is a template that has fields, which are named as the user has
+ * set them, and values. Its line breaks count as blanks.
+ */
+function check(fields: readonly Field[], isWrong: (settings: Settings) => boolean) {
+  return (
+    texts: TemplateStringsArray,
+    ...parts: readonly (Field | ((settings: Settings) => string | number))[]
+  ): Check =>
+    whileEffective(fields, ({ settings, nameOf }) => {
+      if (!isWrong(settings)) return undefined;
+      const named = parts.map((part) => (typeof part === 'function' ? part(settings) : nameOf(part)));
+      return prose(texts, named);
+    });
+}
+
 function pairsOf<Item>(items: readonly Item[]): readonly (readonly [Item, Item])[] {
   return items.flatMap((one, index) => items.slice(index + 1).map((other) => [one, other] as const));
 }
@@ -21,11 +38,8 @@ function pairsOf<Item>(items: readonly Item[]): readonly (readonly [Item, Item])
 type File = { [F in Field]: string | undefined extends Settings[F] ? F : never }[Field];
 
 function requireFile(file: File): Check {
-  return whileEffective([file], ({ settings, nameOf }) =>
-    settings[file] === undefined
-      ? `${nameOf('grpcServerUseTls')} is true, but ${nameOf(file)} is not set; set it to the path of a PEM file.`
-      : undefined,
-  );
+  return check([file], ({ [file]: path }) => path === undefined)`
+    ${'grpcServerUseTls'} is true, but ${file} is not set; set it to the path of a PEM file.`;
 }
 
 /**
@@ -54,18 +68,12 @@ function usesStoreTls({ settings, hasEffect }: SettingsView): boolean {
 const tlsChecks: readonly Check[] = [
   requireFile('grpcServerTlsCert'),
   requireFile('grpcServerTlsKey'),
-  ({ settings, nameOf }) =>
-    settings.grpcClientTlsCacert !== undefined && !settings.grpcServerUseTls
-      ? `${nameOf('grpcClientTlsCacert')} is set, but TLS is off; set ` +
-        `${nameOf('grpcServerUseTls')}=true to verify client ` +
-        `certificates, or remove ${nameOf('grpcClientTlsCacert')}.`
-      : undefined,
-  ({ settings, nameOf }) =>
-    settings.grpcClientTlsSan !== undefined && settings.grpcClientTlsCacert === undefined
-      ? `${nameOf('grpcClientTlsSan')} is set, but clients present no certificate unless ` +
-        `${nameOf('grpcClientTlsCacert')} ` +
-        'is set; set both or neither.'
-      : undefined,
+  check([], ({ grpcClientTlsCacert: ca, grpcServerUseTls: isTls }) => ca !== undefined && !isTls)`
+    ${'grpcClientTlsCacert'} is set, but TLS is off; set ${'grpcServerUseTls'}=true to verify client certificates, or
+    remove ${'grpcClientTlsCacert'}.`,
+  check([], ({ grpcClientTlsSan: name, grpcClientTlsCacert: ca }) => name !== undefined && ca === undefined)`
+    ${'grpcClientTlsSan'} is set, but clients present no certificate unless ${'grpcClientTlsCacert'} is set; set both or
+    neither.`,
   requirePair('configGrpcXdsClientTlsCert', 'configGrpcXdsClientTlsKey'),
   requirePair('debugTlsCert', 'debugTlsKey'),
   requirePair('kvstoreTlsClientCert', 'kvstoreTlsClientKey', usesStoreTls),
@@ -108,11 +116,11 @@ function addressCheck(instance: InstanceFields, requiredBy: 'backendType' | 'kvs
 
 /** Calls would never be answered by policy before the store is given up. */
 function timeoutCheck(timeout: InstanceFields['timeout']): Check {
-  return whileEffective(['storeDecisionTimeout', timeout], ({ settings, nameOf }) => {
-    const { [timeout]: most, storeDecisionTimeout = 0 } = settings;
-    if (most === 0 || storeDecisionTimeout <= most) return undefined;
-    return `${nameOf('storeDecisionTimeout')} is longer than ${nameOf(timeout)}; set it to at most ${most}ms.`;
-  });
+  function isLonger({ [timeout]: most, storeDecisionTimeout = 0 }: Settings): boolean {
+    return most !== 0 && storeDecisionTimeout > most;
+  }
+  return check(['storeDecisionTimeout', timeout], isLonger)`
+    ${'storeDecisionTimeout'} is longer than ${timeout}; set it to at most ${({ [timeout]: most }) => most}ms.`;
 }
 
 /** A window in which calls wait longer than for the store would end with no call answered. */
@@ -120,12 +128,8 @@ function windowCheck(
   window: InstanceFields['pipelineWindow'],
   limit: InstanceFields['timeout'] | 'storeDecisionTimeout',
 ): Check {
-  return whileEffective([window, limit], ({ settings: { [limit]: most = 0, [window]: length }, nameOf }) =>
-    most !== 0 && length >= most
-      ? `${nameOf(window)} is not shorter than ${nameOf(limit)}, so that no call could be answered; ` +
-        '150us to 5ms are usual.'
-      : undefined,
-  );
+  return check([window, limit], ({ [limit]: most = 0, [window]: length }) => most !== 0 && length >= most)`
+    ${window} is not shorter than ${limit}, so that no call could be answered; 150us to 5ms are usual.`;
 }
 
 /** The bytes of the rest of the shortest key of a counter: a domain, an entry and the start of the window. */
@@ -133,21 +137,14 @@ const SHORTEST_KEY = 15;
 const LONGEST_PREFIX = 250 - SHORTEST_KEY;
 
 const storeChecks: readonly Check[] = [
-  whileEffective(['plaincacheHostPort'], ({ settings: { cacheKeyPrefix }, nameOf }) => {
-    const name = nameOf('cacheKeyPrefix');
-    if (/\s/.test(cacheKeyPrefix))
-      return `${name} contains white space, which keys of memcached may not have; remove it.`;
-    return Buffer.byteLength(cacheKeyPrefix) > LONGEST_PREFIX
-      ? `${name} has more than ${LONGEST_PREFIX} bytes, so that no key has the at most 250 bytes of ` +
-          'memcached; shorten it.'
-      : undefined;
-  }),
-  whileEffective(['storeFailureLocalShare'], ({ settings, nameOf }) =>
-    settings.storeFailureLocalShare === 'auto' && settings.operatorPeers.length === 0
-      ? `${nameOf('storeFailureLocalShare')} is auto, but ${nameOf('operatorPeers')}, which names the ` +
-        'instances, is not set.'
-      : undefined,
-  ),
+  check(['plaincacheHostPort'], ({ cacheKeyPrefix: prefix }) => /\s/.test(prefix))`
+    ${'cacheKeyPrefix'} contains white space, which keys of memcached may not have; remove it.`,
+  check(['plaincacheHostPort'], ({ cacheKeyPrefix: prefix }) => Buffer.byteLength(prefix) > LONGEST_PREFIX)`
+    ${'cacheKeyPrefix'} has more than ${() => LONGEST_PREFIX} bytes, so that no key has the at most 250 bytes of
+    memcached; shorten it.`,
+  check(['storeFailureLocalShare'], ({ storeFailureLocalShare: share, operatorPeers: peers }) => {
+    return share === 'auto' && peers.length === 0;
+  })`${'storeFailureLocalShare'} is auto, but ${'operatorPeers'}, which names the instances, is not set.`,
   ...Object.values(INSTANCES).flatMap(({ pipelineWindow, timeout }) => [
     windowCheck(pipelineWindow, timeout),
     windowCheck(pipelineWindow, 'storeDecisionTimeout'),
@@ -183,13 +180,10 @@ function collide(one: HostPort, other: HostPort): boolean {
 }
 
 /** Two listeners cannot share a port. (In the Go service the kernel would distribute the connections between them.) */
-const listenerChecks = pairsOf(listeners).map(([[one, addressOfOne], [other, addressOfOther]]) =>
-  whileEffective([one, other], ({ settings, nameOf }) => {
-    const address = addressOfOne(settings);
-    return collide(address, addressOfOther(settings))
-      ? `${nameOf(one)} and ${nameOf(other)} both use port ${address.port}; give each listener its own port.`
-      : undefined;
-  }),
+const listenerChecks = pairsOf(listeners).map(
+  ([[one, addressOfOne], [other, addressOfOther]]) =>
+    check([one, other], (settings) => collide(addressOfOne(settings), addressOfOther(settings)))`
+    ${one} and ${other} both use port ${(settings) => addressOfOne(settings).port}; give each listener its own port.`,
 );
 
 /**
@@ -202,12 +196,10 @@ const OWN_LABELS = new Set([
 
 const HEADERS = ['limitLimitHeader', 'limitRemainingHeader', 'limitResetHeader'] as const;
 
-const headerChecks = pairsOf(HEADERS).map(([one, other]) =>
-  whileEffective([one, other], ({ settings, nameOf }) =>
-    settings[one].toLowerCase() === settings[other].toLowerCase()
-      ? `${nameOf(one)} and ${nameOf(other)} are the same header, ${settings[one]}; give each its own name.`
-      : undefined,
-  ),
+const headerChecks = pairsOf(HEADERS).map(
+  ([one, other]) =>
+    check([one, other], (settings) => settings[one].toLowerCase() === settings[other].toLowerCase())`
+    ${one} and ${other} are the same header, ${(settings) => settings[one]}; give each its own name.`,
 );
 
 /** Whether statistics go to standard output, because no output is enabled. */
@@ -224,46 +216,38 @@ const statisticsChecks: readonly Check[] = [
       const other = labels.get(label);
       if (OWN_LABELS.has(label) || label.startsWith('__')) {
         return (
-          `${nameOf('extraTags')} contains the tag ${tag}, which the metrics of Prometheus and OTLP ` +
-          'have a label for already; rename the tag.'
+          `${nameOf('extraTags')} contains the tag ${tag}, which the metrics of Prometheus and OTLP have a label for ` +
+          'already; rename the tag.'
         );
       }
       if (other !== undefined) {
         return (
-          `${nameOf('extraTags')} contains the tags ${other} and ${tag}, which are one label of ` +
-          'Prometheus and OTLP; rename one of them.'
+          `${nameOf('extraTags')} contains the tags ${other} and ${tag}, which are one label of Prometheus and OTLP; ` +
+          'rename one of them.'
         );
       }
       labels.set(label, tag);
     }
     return undefined;
   }),
-  whileEffective(['pushstatsHost'], ({ settings: { pushstatsHost, usePushstats, useTaggedstats }, nameOf }) =>
-    usePushstats && useTaggedstats && 'socketPath' in pushstatsHost
-      ? `${nameOf('pushstatsHost')} is a socket, whose daemon would receive every statistic twice, ` +
-        'without and with tags; ' +
-        `enable only one of ${nameOf('usePushstats')} and ${nameOf('useTaggedstats')}.`
-      : undefined,
-  ),
-  whileEffective(['decisionLogOutput', 'usePushstats'], ({ settings, nameOf }) =>
-    printsStatistics(settings) && settings.decisionLogOutput === 'stdout'
-      ? `${nameOf('decisionLog')}=${settings.decisionLog} would write to standard output, as the statistics do when ` +
-        `${nameOf('usePushstats')} is false and no other output is on; set ` +
-        `${nameOf('decisionLogOutput')} to stderr or to a file, ` +
-        `or enable another output of the statistics, or set ${nameOf('disableStats')}=true.`
-      : undefined,
-  ),
+  check(['pushstatsHost'], ({ pushstatsHost, usePushstats, useTaggedstats }) => {
+    return usePushstats && useTaggedstats && 'socketPath' in pushstatsHost;
+  })`
+    ${'pushstatsHost'} is a socket, whose daemon would receive every statistic twice, without and with tags; enable only
+    one of ${'usePushstats'} and ${'useTaggedstats'}.`,
+  check(['decisionLogOutput', 'usePushstats'], (settings) => {
+    return printsStatistics(settings) && settings.decisionLogOutput === 'stdout';
+  })`
+    ${'decisionLog'}=${({ decisionLog }) => decisionLog} would write to standard output, as the statistics do when
+    ${'usePushstats'} is false and no other output is on; set ${'decisionLogOutput'} to stderr or to a file, or enable
+    another output of the statistics, or set ${'disableStats'}=true.`,
 ];
 
-const responseHeaderCheck: Check = ({ settings, nameOf }) => {
-  const { limitResponseHeaders: headers, limitResponseHeadersEnabled: areEnabled } = settings;
-  if (headers === undefined || areEnabled === (headers !== 'off')) return undefined;
-  return (
-    `${nameOf('limitResponseHeaders')}=${headers} contradicts ` +
-    `${nameOf('limitResponseHeadersEnabled')}=${areEnabled}; ` +
-    'remove one of them.'
-  );
-};
+const responseHeaderCheck = check([], ({ limitResponseHeaders: headers, limitResponseHeadersEnabled: areEnabled }) => {
+  return headers !== undefined && areEnabled !== (headers !== 'off');
+})`
+  ${'limitResponseHeaders'}=${({ limitResponseHeaders: headers }) => headers!} contradicts
+  ${'limitResponseHeadersEnabled'}=${(settings) => String(settings.limitResponseHeadersEnabled)}; remove one of them.`;
 
 export const checks: readonly Check[] = [
   ...tlsChecks,

@@ -1,3 +1,4 @@
+import { prose } from '../../text/prose';
 import type { ValueType } from '../values/value-type';
 import type { Condition, StateOf } from './condition';
 
@@ -79,16 +80,8 @@ export function setting<const Name extends string, Value, const Default extends 
   ...requires: readonly Condition[]
 ) {
   return (texts: TemplateStringsArray, ...parts: readonly string[]): Setting<FieldOf<Name>, Value, Default> => {
-    const help = String.raw({ raw: texts }, ...parts).replaceAll(/\s+/g, ' ');
-    return {
-      field: fieldOf(name),
-      name,
-      alias: aliasOf(name),
-      type,
-      default: defaultValue,
-      requires,
-      help: help.trim(),
-    };
+    const help = prose(texts, parts);
+    return { field: fieldOf(name), name, alias: aliasOf(name), type, default: defaultValue, requires, help };
   };
 }
 
