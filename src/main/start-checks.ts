@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs';
 import { dirname } from 'node:path';
 import { openFilesLimit } from '../net/open-files';
 import { MAX_TLS_FILE_BYTES, checkedContext, readSmallFile } from '../net/reloaded-files';
-import type { Finding, Inspect } from '../settings/read-settings';
+import type { Inspect } from '../settings/read-settings';
 import { type Field, INSTANCES, type InstanceFields, type SettingsView, instanceSettings } from '../settings/settings';
 import { splitList } from '../settings/values/lists';
 import type { readMappingFile } from '../sinks/statistics/mapping-file';
@@ -22,13 +22,15 @@ export interface Machine {
  * missing or invalid, and more connections or memory than the process may use.
  */
 export function startChecks(machine: Machine = { files: openFilesLimit(), memory: usableMemory() }): Inspect {
-  return (view) => [
-    ...TLS_FILES.flatMap((files) => tlsProblems(view, files)),
-    ...mapperProblems(view),
-    ...FOLDERS_OF.flatMap((field) => folderProblems(view, field)),
-    ...Object.values(INSTANCES).flatMap((instance) => connectionProblems(view, instance, machine)),
-    ...memoryWarnings(view, machine),
-  ];
+  return (view) => ({
+    problems: [
+      ...TLS_FILES.flatMap((files) => tlsProblems(view, files)),
+      ...mapperProblems(view),
+      ...FOLDERS_OF.flatMap((field) => folderProblems(view, field)),
+      ...Object.values(INSTANCES).flatMap((instance) => connectionProblems(view, instance, machine)),
+    ],
+    warnings: memoryWarnings(view, machine),
+  });
 }
 
 /** The TLS files that are used together. */
@@ -48,8 +50,8 @@ const TLS_FILES: readonly TlsFields[] = [
 
 type FileField = Extract<Field, `${string}Cacert` | `${string}Cert` | `${string}Key`>;
 
-function tlsProblems(view: SettingsView, fields: TlsFields): readonly Finding[] {
-  const problems: Finding[] = [];
+function tlsProblems(view: SettingsView, fields: TlsFields): readonly string[] {
+  const problems: string[] = [];
   function read(field: FileField) {
     const path = view.settings[field];
     if (path === undefined || !view.isUsed(field)) return undefined;
@@ -57,7 +59,7 @@ function tlsProblems(view: SettingsView, fields: TlsFields): readonly Finding[] 
     try {
       return { name, text: new TextDecoder().decode(readSmallFile(path, MAX_TLS_FILE_BYTES)) };
     } catch (error) {
-      problems.push({ problem: `cannot use ${name}: ${messageOf(error)}.` });
+      problems.push(`cannot use ${name}: ${messageOf(error)}.`);
       return undefined;
     }
   }
@@ -67,14 +69,14 @@ function tlsProblems(view: SettingsView, fields: TlsFields): readonly Finding[] 
     checkedContext(contents);
     return [];
   } catch (error) {
-    return [{ problem: `cannot use the TLS files: ${messageOf(error)}.` }];
+    return [`cannot use the TLS files: ${messageOf(error)}.`];
   }
 }
 
 /** Bytes of a mapping file: some ten thousand mappings. */
 export const MAX_MAPPING_BYTES = 4 * 1024 * 1024;
 
-function mapperProblems({ settings, nameOf, isUsed }: SettingsView): readonly Finding[] {
+function mapperProblems({ settings, nameOf, isUsed }: SettingsView): readonly string[] {
   const path = settings.pullmetricsMapperYaml;
   if (path === undefined || !isUsed('pullmetricsMapperYaml')) return [];
   try {
@@ -83,23 +85,21 @@ function mapperProblems({ settings, nameOf, isUsed }: SettingsView): readonly Fi
     mapping.readMappingFile(new TextDecoder().decode(readSmallFile(path, MAX_MAPPING_BYTES)));
     return [];
   } catch (error) {
-    return [{ problem: `${nameOf('pullmetricsMapperYaml')}=${path} cannot be used: ${messageOf(error)}.` }];
+    return [`${nameOf('pullmetricsMapperYaml')}=${path} cannot be used: ${messageOf(error)}.`];
   }
 }
 
 /** Settings that name something to be made in a folder. */
 const FOLDERS_OF = ['grpcUds', 'decisionLogOutput'] as const;
 
-function folderProblems(view: SettingsView, field: (typeof FOLDERS_OF)[number]): readonly Finding[] {
+function folderProblems(view: SettingsView, field: (typeof FOLDERS_OF)[number]): readonly string[] {
   const path = view.settings[field];
   if (path === undefined || path === 'stdout' || path === 'stderr' || !view.isUsed(field)) return [];
   try {
     accessSync(dirname(path), constants.W_OK);
     return [];
   } catch (error) {
-    return [
-      { problem: `cannot use ${view.nameOf(field)}=${path}: its folder cannot be written to: ${messageOf(error)}.` },
-    ];
+    return [`cannot use ${view.nameOf(field)}=${path}: its folder cannot be written to: ${messageOf(error)}.`];
   }
 }
 
@@ -110,7 +110,7 @@ function connectionProblems(
   { settings, nameOf, hasEffect }: SettingsView,
   instance: InstanceFields,
   { files }: Machine,
-): readonly Finding[] {
+): readonly string[] {
   if (!hasEffect(instance.poolSize)) return [];
   const { poolSize: size, type, url = '' } = instanceSettings(settings, instance);
   const nodes = type === 'cluster' ? splitList(url).length : 1;
@@ -118,12 +118,8 @@ function connectionProblems(
   if (size <= most) return [];
   const each = nodes === 1 ? '' : ` for each of ${nodes} nodes`;
   return [
-    {
-      problem:
-        `${nameOf(instance.poolSize)} is ${size}${each}, more connections than the ${files} file ` +
-        `descriptors of this process allow; set it to at most ${Math.max(1, most)}, ` +
-        'or raise the limit (ulimit -n, LimitNOFILE).',
-    },
+    `${nameOf(instance.poolSize)} is ${size}${each}, more connections than the ${files} file descriptors of this ` +
+      `process allow; set it to at most ${Math.max(1, most)}, or raise the limit (ulimit -n, LimitNOFILE).`,
   ];
 }
 
@@ -135,18 +131,15 @@ const SIZES = {
   statsMaxRuntimeKeys: 500,
 } as const;
 
-function memoryWarnings({ settings, nameOf, isUsed }: SettingsView, { memory }: Machine): readonly Finding[] {
+function memoryWarnings({ settings, nameOf, isUsed }: SettingsView, { memory }: Machine): readonly string[] {
   return Object.entries(SIZES).flatMap(([name, bytes]) => {
     const field = name as keyof typeof SIZES;
     const value = settings[field];
     if (value === undefined || !isUsed(field) || value * bytes <= memory) return [];
     const size = Math.floor(memory / 1024 ** 2);
     return [
-      {
-        warning:
-          `${nameOf(field)} is ${value}: that may take more memory than the ${size} MiB that this process can use, ` +
-          'and ends it when it does.',
-      },
+      `${nameOf(field)} is ${value}: that may take more memory than the ${size} MiB that this process can use, ` +
+        'and ends it when it does.',
     ];
   });
 }

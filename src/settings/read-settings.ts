@@ -33,14 +33,11 @@ export class SettingsError extends Error {
   }
 }
 
-/** A sentence each. */
-export interface Finding {
-  readonly problem?: string;
-  readonly warning?: string;
-}
-
-/** Finds what is wrong with settings outside of them. */
-export type Inspect = (view: SettingsView) => readonly Finding[];
+/** Finds what is wrong with settings outside of them: one sentence each. */
+export type Inspect = (view: SettingsView) => {
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+};
 
 export interface LoadedSettings {
   readonly settings: Settings;
@@ -85,7 +82,7 @@ function rowOf(fieldOrName: string): TableRow {
 export function readSettings(
   environment: Environment,
   readFile: ReadSecretFile = readsNoFiles,
-  inspect: Inspect = () => [],
+  inspect: Inspect = () => ({ problems: [], warnings: [] }),
 ): LoadedSettings {
   const reading: Reading = { environment, readFile, problems: [], warnings: [] };
   const { values, given, files, invalid } = readRows(reading);
@@ -120,11 +117,9 @@ export function readSettings(
     return given.has(field) && !invalid.has(field) && hasEffect(field);
   }
   const view: SettingsView = { settings, nameOf, hasEffect, isUsed };
-  reading.problems.push(...contradictions(view, invalid));
-  for (const { problem, warning } of inspect(view)) {
-    if (problem !== undefined) reading.problems.push(problem);
-    if (warning !== undefined) reading.warnings.push(warning);
-  }
+  const outside = inspect(view);
+  reading.problems.push(...contradictions(view, invalid), ...outside.problems);
+  reading.warnings.push(...outside.warnings);
   const manager = readServiceManager(environment, process.pid, reading.problems);
   if (reading.problems.length > 0) throw new SettingsError(reading.problems, settings.logFormat);
   const { warnings, ignored } = findIneffective({ environment, stateOf, manager });
