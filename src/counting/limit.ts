@@ -1,9 +1,6 @@
 import { type CalendarUnit, type CalendarWindows, calendarWindows } from '../rules/calendar';
 import {
-  type ActiveConfig,
   type AlgorithmName,
-  type BlockConfig,
-  type CalendarConfig,
   DEFAULT_RULE_OPTIONS,
   type FailurePolicy,
   LARGEST_LIMIT,
@@ -14,7 +11,7 @@ import {
 import type { Rule } from '../rules/rule-tree';
 import { type Schedule, scheduleOf } from '../rules/schedule';
 import { limitSuffix, plainStatisticsKey } from '../rules/statistics-key';
-import { UNITS, type Unit } from '../rules/unit';
+import { type ActiveConfig, type BlockConfig, type CalendarConfig, UNITS, type Unit } from '../rules/unit';
 import { MAX_UINT32 } from '../text/plain-number';
 import type { Algorithm, AlgorithmLimit } from './algorithms/algorithm';
 import { Blocking } from './algorithms/blocking';

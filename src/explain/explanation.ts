@@ -1,5 +1,5 @@
 import type { AnsweringPolicy, FailurePolicy, RuleLimit, RulePlace } from '../rules/rule-config';
-import type { UnitName } from '../rules/unit';
+import type { LimitActivity, UnitName } from '../rules/unit';
 
 /** Why a request would be answered as it would be. */
 export interface Explanation {
@@ -143,13 +143,6 @@ type Answered<Fields> = {
     ? Exclude<Fields[Name], undefined> | null
     : Fields[Name];
 };
-
-/** Whether a limit with `active` hours applies, and when that changes. */
-export interface LimitActivity {
-  readonly isActive: boolean;
-  /** In the format of ISO 8601; null: never. */
-  readonly changesAt: string | null;
-}
 
 /** A time in which a limit with `block_for` denies all calls. */
 export interface PresentBlock {

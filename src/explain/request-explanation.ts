@@ -7,10 +7,11 @@ import { entriesCountedAs } from '../limiter/cache-key';
 import type { LimitedDescriptor, Resolution, ResolutionKind } from '../limiter/resolution';
 import type { Trial } from '../limiter/trial';
 import { CODE_NAMES, type DescriptorStatus, type Verdict } from '../limiter/verdict';
-import type { ActiveConfig, AnsweringPolicy } from '../rules/rule-config';
+import type { AnsweringPolicy } from '../rules/rule-config';
 import type { Entry, Rule } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
 import { scheduleOf } from '../rules/schedule';
+import type { ActiveConfig, LimitActivity } from '../rules/unit';
 import { shortened } from '../text/excerpt';
 import { isoTime } from '../text/iso-time';
 import type {
@@ -18,7 +19,6 @@ import type {
   ExplainedDescriptor,
   ExplainedOutcome,
   Explanation,
-  LimitActivity,
   LimitOfCounter,
   PresentBlock,
 } from './explanation';

@@ -1,6 +1,5 @@
 // oxlint-disable no-restricted-globals -- Date converts dates here, and never reads the clock
-import type { CalendarConfig } from './rule-config';
-import type { UnitName } from './unit';
+import type { CalendarConfig, UnitName } from './unit';
 
 /** The units that a calendar has; seconds, minutes and hours begin at the same time everywhere, or nearly. */
 export const CALENDAR_UNITS = ['DAY', 'WEEK', 'MONTH', 'YEAR'] as const satisfies readonly UnitName[];

@@ -1,5 +1,5 @@
 import type { AddressPrefix } from './networks';
-import type { UnitName } from './unit';
+import type { ActiveConfig, BlockConfig, CalendarConfig, UnitName } from './unit';
 
 /** A JSON value: the type of a rule's `metadata`. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
@@ -96,45 +96,6 @@ export const FAILURE_POLICIES = ['error', 'allow', 'deny', 'local'] as const;
 export type FailurePolicy = (typeof FAILURE_POLICIES)[number];
 /** The failure policies that answer a call instead of failing it. */
 export type AnsweringPolicy = Exclude<FailurePolicy, 'error'>;
-
-/** The time zone of a window of the calendar, and its first day. */
-export interface CalendarConfig {
-  /** A name that `Intl` knows. */
-  readonly timeZone: string;
-  /**
-   * The first day of a week, from 1, Monday, to 7; of a month, from 1 to 31, where a shorter one has its last day;
-   * otherwise 1.
-   */
-  readonly startsOn: number;
-}
-
-/** The hours in which a limit applies. */
-export interface ActiveConfig {
-  /** A name that `Intl` knows. */
-  readonly timeZone: string;
-  /** At least one. */
-  readonly ranges: readonly ActiveRange[];
-}
-
-/** Hours of some days of the week. */
-export interface ActiveRange {
-  /** Names as {@link WEEKDAYS} has them, in the order of the week; at least one. */
-  readonly days: readonly string[];
-  /** `HH:MM`. A range that ends before it begins ends on the next day. */
-  readonly from: string;
-  readonly to: string;
-}
-
-/** For how long a limit denies all calls after one that is over it. All in whole seconds. */
-export interface BlockConfig {
-  readonly first: number;
-  /** By how much a block is longer than the one before it, which is not forgotten; a whole number from 1 to 10. */
-  readonly factor: number;
-  /** The longest block. */
-  readonly most: number;
-  /** How long after its end a block is forgotten. */
-  readonly forgottenAfter: number;
-}
 
 /** How a limit counts. */
 export const ALGORITHMS = ['fixed_window', 'sliding_window', 'token_bucket'] as const;

@@ -1,6 +1,5 @@
 import { dateAt, firstInstant, zoneOf } from './calendar';
-import type { ActiveConfig, ActiveRange } from './rule-config';
-import { WEEKDAYS } from './unit';
+import { type ActiveConfig, type ActiveRange, WEEKDAYS } from './unit';
 
 const MINUTES_OF_DAY = 24 * 60;
 const SECONDS_OF_DAY = MINUTES_OF_DAY * 60;

@@ -58,11 +58,19 @@ export function rateText(requests: number | null, unit: string, multiplier: numb
 /** The days of a week, as rule files name them. */
 export const WEEKDAYS = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'];
 
+/** The time zone of a window of the calendar, and its first day. */
+export interface CalendarConfig {
+  /** A name that `Intl` knows. */
+  readonly timeZone: string;
+  /**
+   * The first day of a week, from 1, Monday, to 7; of a month, from 1 to 31, where a shorter one has its last day;
+   * otherwise 1.
+   */
+  readonly startsOn: number;
+}
+
 /** Where a window of the calendar begins, in words: only weeks and months have a first day that can be chosen. */
-export function calendarText(
-  unit: string,
-  { timeZone, startsOn }: { readonly timeZone: string; readonly startsOn: number },
-): string {
+export function calendarText(unit: string, { timeZone, startsOn }: CalendarConfig): string {
   const from = unit === 'WEEK' ? ` from ${WEEKDAYS[startsOn - 1]}` : unit === 'MONTH' ? ` from day ${startsOn}` : '';
   return `in ${timeZone}${from}`;
 }
@@ -72,31 +80,43 @@ export function durationText(seconds: number): string {
   return formatDuration(seconds * 1000);
 }
 
-/** A block as `/rlconfig` has it: `10m`, or `1m factor=2 most=1h forgotten_after=24h`. */
-export function blockText({
-  first,
-  factor,
-  most,
-  forgottenAfter,
-}: {
+/** For how long a limit denies all calls after one that is over it. All in whole seconds. */
+export interface BlockConfig {
   readonly first: number;
+  /** By how much a block is longer than the one before it, which is not forgotten; a whole number from 1 to 10. */
   readonly factor: number;
+  /** The longest block. */
   readonly most: number;
+  /** How long after its end a block is forgotten. */
   readonly forgottenAfter: number;
-}): string {
+}
+
+/** A block as `/rlconfig` has it: `10m`, or `1m factor=2 most=1h forgotten_after=24h`. */
+export function blockText({ first, factor, most, forgottenAfter }: BlockConfig): string {
   if (factor === 1) return durationText(first);
   const growth = `most=${durationText(most)} forgotten_after=${durationText(forgottenAfter)}`;
   return `${durationText(first)} factor=${factor} ${growth}`;
 }
 
-/** Hours in words: `monday-friday 08:00-18:00 Europe/Berlin`; for every day, without names of days. */
-export function activeText({
-  timeZone,
-  ranges,
-}: {
+/** The hours in which a limit applies. */
+export interface ActiveConfig {
+  /** A name that `Intl` knows. */
   readonly timeZone: string;
-  readonly ranges: readonly { readonly days: readonly string[]; readonly from: string; readonly to: string }[];
-}): string {
+  /** At least one. */
+  readonly ranges: readonly ActiveRange[];
+}
+
+/** Hours of some days of the week. */
+export interface ActiveRange {
+  /** Names as {@link WEEKDAYS} has them, in the order of the week; at least one. */
+  readonly days: readonly string[];
+  /** `HH:MM`. A range that ends before it begins ends on the next day. */
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Hours in words: `monday-friday 08:00-18:00 Europe/Berlin`; for every day, without names of days. */
+export function activeText({ timeZone, ranges }: ActiveConfig): string {
   const texts = ranges.map(({ days, from, to }) => `${daysText(days)}${from}-${to}`);
   return `${texts.join(',')} ${timeZone}`;
 }
@@ -108,14 +128,15 @@ function daysText(days: readonly string[]): string {
   return `${isRun ? `${first}-${last}` : days.join('+')} `;
 }
 
-/** Until when such hours last, or do not, to follow their text. */
-export function activityText({
-  isActive,
-  changesAt,
-}: {
+/** Whether a limit with `active` hours applies, and when that changes. */
+export interface LimitActivity {
   readonly isActive: boolean;
+  /** In the format of ISO 8601; null: never. */
   readonly changesAt: string | null;
-}): string {
+}
+
+/** Until when such hours last, or do not, to follow their text. */
+export function activityText({ isActive, changesAt }: LimitActivity): string {
   const when = changesAt === null ? '' : ` until ${changesAt}`;
   return isActive ? when : `, not now${when}`;
 }

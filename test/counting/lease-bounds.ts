@@ -1,7 +1,8 @@
 import { Limit } from '../../src/counting/limit';
 import { LARGEST_COUNT, Operation } from '../../src/counting/operation';
 import { run } from '../../src/counting/simulate';
-import { type AlgorithmName, type CalendarConfig, DEFAULT_RULE_OPTIONS } from '../../src/rules/rule-config';
+import { type AlgorithmName, DEFAULT_RULE_OPTIONS } from '../../src/rules/rule-config';
+import type { CalendarConfig } from '../../src/rules/unit';
 import { limit as ruleLimit } from '../support/data/rules';
 import { SimulatedInstance, SimulatedStore, Timeline } from '../support/data/lease-fleet';
 import { type CounterEvent, excessOf } from './lease-events';

@@ -10,7 +10,7 @@ const NOW = Date.UTC(2023, 10, 14, 0, 0, 10) / 1000;
 
 /** The limits of a rule for the key `k`. */
 function limitsOf(sketch: Partial<RuleSketch>, options: Partial<LimitOptions> = {}): readonly (Limit | undefined)[] {
-  const rule = matchRule(rulesetOf('shop', { key: 'k', ...sketch }).domain('shop')!, entries('k=x'))!;
+  const rule = matchRule(rulesetOf('shop', { key: 'k', ...sketch }).domains.get('shop')!, entries('k=x'))!;
   return rule.limits.map((each) => limitOfRule(rule, each, { nearLimitRatio: 0.8, ...options }));
 }
 

@@ -1,8 +1,8 @@
 import { Offenders } from '../../src/limiter/offenders';
 import type { Descriptor } from '../../src/limiter/request';
 import { outcomeOf } from '../../src/limiter/resolution';
-import type { BlockConfig, RuleLimit } from '../../src/rules/rule-config';
-import { unitByName } from '../../src/rules/unit';
+import type { RuleLimit } from '../../src/rules/rule-config';
+import { type BlockConfig, unitByName } from '../../src/rules/unit';
 import { descriptor, request } from '../support/data/requests';
 import { type RuleSketch, limit } from '../support/data/rules';
 import type { TestService } from '../support/data/service';

@@ -1,6 +1,5 @@
-import type { ActiveConfig } from '../../src/rules/rule-config';
 import { Schedule, areDisjoint } from '../../src/rules/schedule';
-import { WEEKDAYS } from '../../src/rules/unit';
+import { type ActiveConfig, WEEKDAYS } from '../../src/rules/unit';
 import fc from '../support/data/properties';
 
 const MINUTE = 60;

@@ -1,4 +1,5 @@
-import type { AlgorithmName, BlockConfig } from '../../rules/rule-config';
+import type { AlgorithmName } from '../../rules/rule-config';
+import type { BlockConfig } from '../../rules/unit';
 
 /** A duration: whole microseconds and, as not every rate has hits of whole ones, parts of one. */
 export interface Span {

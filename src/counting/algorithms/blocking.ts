@@ -1,4 +1,4 @@
-import type { BlockConfig } from '../../rules/rule-config';
+import type { BlockConfig } from '../../rules/unit';
 import { isWholeNumber } from '../../text/plain-number';
 import type { Algorithm, Block, BlockableState, CountedState, Outcome, Purpose } from './algorithm';
 

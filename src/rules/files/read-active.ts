@@ -1,6 +1,5 @@
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
-import type { ActiveConfig, ActiveRange } from '../rule-config';
-import { WEEKDAYS } from '../unit';
+import { type ActiveConfig, type ActiveRange, WEEKDAYS } from '../unit';
 import type { SourceRange } from './problems/source-text';
 import { zoneProblem } from './read-calendar';
 import { Fields, type ReadContext } from './read-fields';

@@ -1,6 +1,6 @@
 import { parseNanoseconds } from '../../text/duration';
-import type { ALGORITHMS, BlockConfig, RuleLimit } from '../rule-config';
-import { MAX_WINDOW_SECONDS, durationText } from '../unit';
+import type { ALGORITHMS, RuleLimit } from '../rule-config';
+import { type BlockConfig, MAX_WINDOW_SECONDS, durationText } from '../unit';
 import type { ProblemCode } from './problems/problem';
 import { Fields, mapsIn } from './read-fields';
 import { describeNode, isNull, showText, type YamlNode } from './yaml/yaml-tree';

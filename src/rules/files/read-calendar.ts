@@ -1,7 +1,6 @@
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
 import { CALENDAR_UNITS } from '../calendar';
-import type { CalendarConfig } from '../rule-config';
-import { type UnitName, WEEKDAYS } from '../unit';
+import { type CalendarConfig, type UnitName, WEEKDAYS } from '../unit';
 import type { ProblemDetails } from './problems/problem';
 import { Fields } from './read-fields';
 import { showText } from './yaml/yaml-tree';

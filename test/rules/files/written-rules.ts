@@ -1,11 +1,6 @@
 import { startsOn } from '../../support/data/rule-resources';
-import {
-  type BlockConfig,
-  type DomainConfig,
-  type RuleConfig,
-  type RuleLimit,
-  nameInFiles,
-} from '../../../src/rules/rule-config';
+import { type DomainConfig, type RuleConfig, type RuleLimit, nameInFiles } from '../../../src/rules/rule-config';
+import type { BlockConfig } from '../../../src/rules/unit';
 
 /** A configuration in its usual written form: fields with default values are omitted. */
 export function written({ domain, descriptors, unmatched }: DomainConfig): object {
