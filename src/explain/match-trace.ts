@@ -37,7 +37,7 @@ export class MatchTrace {
   /** @throws TooMuchWork for a request that a decision would reject */
   of({ entries, limit }: Descriptor): TracedDescriptor {
     const steps: ExplainedStep[] = [];
-    if (limit !== undefined && this.#ruleset.domain(this.#domain) !== undefined)
+    if (limit !== undefined && this.#ruleset.domains.get(this.#domain) !== undefined)
       return { outcome: 'override', steps, nearest: null };
     const asked = { domain: this.#domain, entries };
     const most = Math.min(MAX_LISTED - this.#listed, MAX_LISTED_OF_LEVEL);

@@ -30,7 +30,7 @@ export function followMatch(
   { domain, entries }: AskedDescriptor,
   { budget = UNLIMITED_WORK, visit }: Partial<Search> = {},
 ): Match {
-  const top = ruleset.domain(domain);
+  const top = ruleset.domains.get(domain);
   let last: Pick<Match, 'rule' | 'level' | 'depth'> = { rule: undefined, level: undefined, depth: 0 };
   if (top === undefined) return { outcome: 'unknown domain', ...last };
   matchRule(top, entries, {

@@ -133,7 +133,7 @@ export function checkRequest(
   if (ruleset === undefined) throw new DecisionError('no_configuration', 'no rate limit configuration loaded');
   if (descriptors.length > MAX_DESCRIPTORS) throw tooManyDescriptors(String(descriptors.length));
   checkEntryCounts(descriptors);
-  const level = ruleset.domain(domain);
+  const level = ruleset.domains.get(domain);
   let text = domain.length;
   for (let index = 0; index < descriptors.length; index += 1) {
     text += checkDescriptor(descriptors[index] as Descriptor, index, level !== undefined);

@@ -76,7 +76,7 @@ export class Operator {
     await this.#options.collect?.();
     const { config$, statistics } = this.#options;
     const { loaded, rejected } = config$.value;
-    if (domain !== undefined && loaded?.ruleset.domain(domain) === undefined) {
+    if (domain !== undefined && loaded?.ruleset.domains.get(domain) === undefined) {
       return { knownDomains: [...(loaded?.ruleset.domains.keys() ?? [])] };
     }
     return {

@@ -27,13 +27,24 @@ export function* compareRulesets(
   after: Ruleset,
   names = LOGGED_NAMES,
 ): Generator<void, RulesetChanges> {
-  const changes = new Changes(names);
+  function list(): NameList {
+    return new NameList(names);
+  }
+  const changes = {
+    ...{ domainsAdded: list(), domainsRemoved: list() },
+    ...{ rulesAdded: list(), rulesRemoved: list(), rulesChanged: list() },
+  };
   if (before === after) return changes;
   for (const domain of after.domains.keys()) if (!before.domains.has(domain)) changes.domainsAdded.add(() => domain);
   for (const domain of before.domains.keys()) if (!after.domains.has(domain)) changes.domainsRemoved.add(() => domain);
   for (const difference of differentRules(before, after)) {
     if (difference === undefined) yield;
-    else changes.add(difference);
+    else {
+      const { before: old, after: rule = old } = difference;
+      const { rulesAdded, rulesRemoved, rulesChanged } = changes;
+      const which = difference.after === undefined ? rulesRemoved : old === undefined ? rulesAdded : rulesChanged;
+      which.add(() => plainStatisticsKey(rule!));
+    }
   }
   return changes;
 }
@@ -48,7 +59,7 @@ export interface RuleDifference {
 export function* differentRules(before: Ruleset, after: Ruleset): Generator<RuleDifference | undefined, void> {
   const levels: LevelPair[] = [];
   for (const [domain, level] of after.domains) {
-    const old = before.domain(domain);
+    const old = before.domains.get(domain);
     levels.push([old, level]);
     if (old !== undefined) yield* ifDifferent(before.unmatched.get(domain), after.unmatched.get(domain));
   }
@@ -79,29 +90,6 @@ function* rulePairs([before, after]: LevelPair): IterableIterator<readonly [Rule
     const rule = after?.counterpart(old);
     // The rules of both levels have been yielded above; here they only count as work.
     yield rule === undefined ? [old, undefined] : [undefined, undefined];
-  }
-}
-
-class Changes implements RulesetChanges {
-  readonly domainsAdded: NameList;
-  readonly domainsRemoved: NameList;
-  readonly rulesAdded: NameList;
-  readonly rulesRemoved: NameList;
-  readonly rulesChanged: NameList;
-
-  constructor(names: number) {
-    [this.domainsAdded, this.domainsRemoved] = [new NameList(names), new NameList(names)];
-    [this.rulesAdded, this.rulesRemoved, this.rulesChanged] = [
-      new NameList(names),
-      new NameList(names),
-      new NameList(names),
-    ];
-  }
-
-  add({ before, after }: RuleDifference): void {
-    if (after === undefined) this.rulesRemoved.add(() => plainStatisticsKey(before!));
-    else if (before === undefined) this.rulesAdded.add(() => plainStatisticsKey(after));
-    else this.rulesChanged.add(() => plainStatisticsKey(after));
   }
 }
 

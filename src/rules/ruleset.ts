@@ -37,8 +37,12 @@ export class NameList implements Named {
   }
 }
 
-/** What is known of all rules together. */
-interface Summary {
+/** All active rules, and what is known of all of them together. Immutable: a reload creates another one. */
+export interface Ruleset {
+  /** The top level of each domain that a rule file names. */
+  readonly domains: ReadonlyMap<string, Level>;
+  /** What applies to descriptors that match no rule, by domain: `default_rate_limit` or `on_unmatched: deny`. */
+  readonly unmatched: ReadonlyMap<string, Rule>;
   /** The number of rules. */
   readonly size: number;
   /**
@@ -57,39 +61,6 @@ interface Summary {
   readonly hasPolicies: boolean;
   /** Whether a limit is postpaid. */
   readonly hasPostpaid: boolean;
-}
-
-/** All active rules. Immutable: a reload creates another one. */
-export class Ruleset implements Summary {
-  readonly size: number;
-  readonly withScripts: Rule | undefined;
-  readonly notLocal: Named;
-  readonly leased: Named;
-  readonly hasPolicies: boolean;
-  readonly hasPostpaid: boolean;
-
-  /**
-   * @param domains the top level of each domain
-   * @param unmatched what applies to descriptors that match no rule, by domain: `default_rate_limit` or
-   * `on_unmatched: deny`
-   */
-  constructor(
-    readonly domains: ReadonlyMap<string, Level>,
-    readonly unmatched: ReadonlyMap<string, Rule>,
-    { size, withScripts, notLocal, leased, hasPolicies, hasPostpaid }: Summary,
-  ) {
-    this.size = size;
-    this.withScripts = withScripts;
-    this.notLocal = notLocal;
-    this.leased = leased;
-    this.hasPolicies = hasPolicies;
-    this.hasPostpaid = hasPostpaid;
-  }
-
-  /** The top level of a domain, undefined when no rule file names it. */
-  domain(name: string): Level | undefined {
-    return this.domains.get(name);
-  }
 }
 
 /** How much work the search for a descriptor's rule may take, and who observes it. */
@@ -238,7 +209,7 @@ export class RulesetBuilder {
   }
 
   done(): Ruleset {
-    return new Ruleset(this.#domains, this.#unmatched, this.#summary);
+    return { domains: this.#domains, unmatched: this.#unmatched, ...this.#summary };
   }
 
   /**

@@ -100,7 +100,7 @@ describe('the explanation of a descriptor', () => {
     fc.assert(
       fc.property(fc.array(fc.record({ key, value }), { maxLength: 3 }), (asked) => {
         const { outcome, rule: last } = followMatch(ruleset, { domain: 'shop', entries: asked });
-        const matched = matchRule(ruleset.domain('shop')!, asked);
+        const matched = matchRule(ruleset.domains.get('shop')!, asked);
         expect(outcome === 'limit' || outcome === 'no limit' ? last : undefined).toBe(matched);
         expect(outcome === 'limit').toBe(matched?.limit !== undefined);
       }),

@@ -15,7 +15,7 @@ const rateLimit = perMinute(5);
 const [DETAILED, SHARED] = [{ detailedMetric: true }, { shareThreshold: true }];
 
 function ruleFor(sketch: RuleSketch, text: string): Rule {
-  const domain = rulesetOf('shop', sketch).domain('shop');
+  const domain = rulesetOf('shop', sketch).domains.get('shop');
   return (domain && matchRule(domain, entries(text))) as Rule;
 }
 

@@ -16,7 +16,7 @@ function rule(number: number, key: string, value = '', ...descriptors: RuleSketc
 
 /** The number of the rule that a descriptor matches; undefined if it matches none, or one without a limit. */
 function met(rules: readonly RuleSketch[], descriptor: string): number | undefined {
-  const domain = rulesetOf('shop', ...rules).domain('shop');
+  const domain = rulesetOf('shop', ...rules).domains.get('shop');
   return domain && matchRule(domain, entries(descriptor))?.limit?.requestsPerUnit;
 }
 
@@ -49,7 +49,7 @@ describe('a descriptor', () => {
 
   it('matches only rules of its domain', () => {
     const ruleset = rulesetOf('shop', rule(1, 'user'));
-    expect(['shop', 'Shop', ''].map((name) => ruleset.domain(name) !== undefined)).toEqual([true, false, false]);
+    expect(['shop', 'Shop', ''].map((name) => ruleset.domains.get(name) !== undefined)).toEqual([true, false, false]);
   });
 });
 
@@ -114,7 +114,7 @@ describe('value_in, value_cidr and value_regex', () => {
   });
 
   it('are paid for by a budget in proportion to the value and to the size of the expression', () => {
-    const domain = rulesetOf('shop', { ...rule(1, 'k'), valueRegex: '[ab]*a[ab]{200}c' }).domain('shop')!;
+    const domain = rulesetOf('shop', { ...rule(1, 'k'), valueRegex: '[ab]*a[ab]{200}c' }).domains.get('shop')!;
     const search = { budget: new WorkBudget(10_000), visit: undefined };
     expect(matchRule(domain, [{ key: 'k', value: 'ab'.repeat(100) }], search)).toBeUndefined();
     expect(() => matchRule(domain, [{ key: 'k', value: 'ab'.repeat(2000) }], search)).toThrow(TooMuchWork);
@@ -184,7 +184,7 @@ describe('the matched rule is that of the definition', () => {
     const requests = fc.array(fc.record({ key, value: textOf('xy*', 6) }), { minLength: 1, maxLength: 3 });
     fc.assert(
       fc.property(rules, requests, (descriptors, requested) => {
-        const domain = buildRuleset([{ domain: 'shop', descriptors }]).domain('shop')!;
+        const domain = buildRuleset([{ domain: 'shop', descriptors }]).domains.get('shop')!;
         const matched = matchRule(domain, requested);
         const expected = definition(descriptors, requested);
         expect(matched && [matched.key, matched.value, matched.limit?.requestsPerUnit]).toEqual(
@@ -236,7 +236,7 @@ describe('the matched rule is that of the definition', () => {
           for (const each of valueIn) taken.add(each);
           return isNew;
         });
-        const domain = buildRuleset([{ domain: 'shop', descriptors }]).domain('shop')!;
+        const domain = buildRuleset([{ domain: 'shop', descriptors }]).domains.get('shop')!;
         for (const sent of values) {
           const entry = { key: 'k', value: sent };
           const expected = definition(descriptors, [entry]);
@@ -264,7 +264,7 @@ describe('the matched rule is that of the definition', () => {
         // Patterns that match almost everything come last, so that the others matter.
         const fixed = patterns.toSorted((one, other) => lettersOf(other) - lettersOf(one));
         const descriptors = fixed.map((value) => ruleConfig({ key: 'k', value }));
-        const domain = buildRuleset([{ domain: 'shop', descriptors }]).domain('shop')!;
+        const domain = buildRuleset([{ domain: 'shop', descriptors }]).domains.get('shop')!;
         for (const value of sent) {
           const expected = fixed.find((each) => isMatch(each.split('*'), value));
           expect([value, matchRule(domain, [{ key: 'k', value }])?.value]).toEqual([value, expected]);
@@ -277,7 +277,7 @@ describe('the matched rule is that of the definition', () => {
 
 it('matching wildcards ends with an error when the parts of many patterns end at each position of a value', () => {
   const many = Array.from({ length: 500 }, (_, index) => rule(index, 'path', `*${'a'.repeat(index + 1)}*x*`));
-  const domain = rulesetOf('shop', ...many).domain('shop')!;
+  const domain = rulesetOf('shop', ...many).domains.get('shop')!;
   function search(value: string, steps: number): string | undefined {
     return matchRule(domain, [{ key: 'path', value }], { budget: new WorkBudget(steps), visit: undefined })?.value;
   }

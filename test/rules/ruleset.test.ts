@@ -216,7 +216,7 @@ it('top-level rules of one domain from several files are joined in their order; 
     domainConfig('shop', { key: 'a', value, rateLimit: limit(index, 'MINUTE') }),
   );
   const ruleset = buildRuleset(files);
-  const found = matchRule(ruleset.domain('shop')!, entries('a=xy'))?.limit?.requestsPerUnit;
+  const found = matchRule(ruleset.domains.get('shop')!, entries('a=xy'))?.limit?.requestsPerUnit;
   expect([ruleset.size, found]).toEqual([2, 0]);
 });
 
@@ -225,7 +225,7 @@ describe('the statistics key of a rule', () => {
   const { rateLimit } = USER;
 
   function keysOf(rule: RuleSketch, text: string) {
-    const matched = matchRule(rulesetOf('shop', rule).domain('shop')!, entries(text))!;
+    const matched = matchRule(rulesetOf('shop', rule).domains.get('shop')!, entries(text))!;
     const key = statisticsKey(matched, entries(text));
     return { key, plain: plainStatisticsKey(matched), isRuntime: runtimeStatisticsLevels(matched).length > 0 };
   }

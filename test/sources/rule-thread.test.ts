@@ -83,9 +83,9 @@ describe('loadRules', () => {
     expect(linesOf(ruleset)).toEqual(linesOf(expected));
     expect(Array.from(ruleset.domains.keys())).toEqual(['empty', 'closed', 'deep']);
     expect(ruleset.unmatched).toEqual(expected.unmatched);
-    expect(ruleset.domain('deep')).toEqual(expected.domain('deep'));
+    expect(ruleset.domains.get('deep')).toEqual(expected.domains.get('deep'));
     const values = ['b', '2001:db8::1', '/x', '/1'];
-    const found = values.map((value) => ruleset.domain('deep')?.find('last', value)?.limit?.requestsPerUnit);
+    const found = values.map((value) => ruleset.domains.get('deep')?.find('last', value)?.limit?.requestsPerUnit);
     expect(found).toEqual([8, 9, 10, 7]);
   });
 
@@ -110,7 +110,7 @@ describe('loadRules', () => {
   it('accepts a domain in several files when they are merged, also in a worker thread', async () => {
     const texts = { 'a.yaml': 'domain: d', 'b.yaml': 'domain: d\ndescriptors: [{ key: b }]' };
     const [merged] = await load(texts, { ...IN_WORKER, settings: { ...LOAD_SETTINGS, mergeDomainConfig: true } });
-    expect(merged?.ruleset?.domain('d')?.find('b', '')).toBeDefined();
+    expect(merged?.ruleset?.domains.get('d')?.find('b', '')).toBeDefined();
   });
 
   it.each<[backend: 'kvstore' | 'plaincache' | 'memory', instance: string, warnings: number]>([

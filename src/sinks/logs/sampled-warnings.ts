@@ -47,7 +47,7 @@ const LONGEST_TEXT = 64;
  */
 export function unmatchedWarnings(log: Log, showsValues: boolean): UnmatchedCalls {
   return new UnmatchedCalls((request, ruleset) => {
-    const isKnown = ruleset.domain(request.domain) !== undefined;
+    const isKnown = ruleset.domains.get(request.domain) !== undefined;
     const message = isKnown
       ? 'calls are not limited: no rule matches their descriptors'
       : 'calls are not limited: no rule file has their domain';

@@ -153,7 +153,7 @@ test('several resources of one domain are rejected, or merged with MERGE_DOMAIN_
   );
   await using session = await startSession({ settings: { mergeDomainConfig: true } });
   await exchange(session.stream, '1', [wide, first]);
-  const shop = session.rulesets()[0]?.domain('shop');
+  const shop = session.rulesets()[0]?.domains.get('shop');
   expect([...(shop?.rules() ?? [])].map(({ value }) => value)).toEqual(['*x', 'x*']);
   expect(shop?.find('key', 'xx')?.value).toBe('*x');
   expect((await exchange(session.stream, '2', [wide, first, again])).errorDetail?.message).toBe(

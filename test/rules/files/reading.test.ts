@@ -360,7 +360,7 @@ describe('files of one domain', () => {
     ].map((rules) => domainConfig('d', ...rules));
     const { configs, errors: none } = readWith(true, files);
     expect([configs, none]).toEqual([[first, domainConfig('e', { key: 'a' }), last], []]);
-    const rules = [...(buildRuleset(configs).domain('d')?.rules() ?? [])];
+    const rules = [...(buildRuleset(configs).domains.get('d')?.rules() ?? [])];
     expect(rules.map(({ key, value }) => `${key}=${value}`)).toEqual(['a=x', 'a=', 'b=x', 'b=']);
     const { errors } = readWith(true, [files[0]!, 'domain: d\ndescriptors: [{key: a, descriptors: [{key: n}]}]']);
     expect(errors.map(({ code, file }) => [code, file])).toEqual([['duplicate-descriptor', 'b.yaml']]);
