@@ -61,26 +61,19 @@ export interface Stage {
 /** Plays the lines of a test on counters in memory, from the beginning of a window of every unit on. */
 export async function playTest(test: RuleTest, stage: Stage): Promise<PlayedTest> {
   const run = new TestRun(test, stage);
-  /** Plays what is before a difference again, to explain it: `run` has counted the calls of the line. */
-  const behind = new TestRun(test, { ...stage, matched: new Set() });
-  let playedBehind = 0;
-  async function explained(line: CallsLine, index: number): Promise<Explanation | null> {
-    for (const { text } of test.lines.slice(playedBehind, index)) behind.lineIfValid(text);
-    playedBehind = index;
-    return behind.explain(line);
-  }
   const differences: Difference[] = [];
   let expectations = 0;
   try {
-    for (const [index, { number, text }] of test.lines.entries()) {
+    for (const { number, text } of test.lines) {
       const difference = { number, text, right: undefined, explanation: null };
       try {
         const line = readLine(text);
+        // Before its calls are counted.
+        const explanation = line.kind === 'calls' ? await run.explain(line) : null;
         const actual = visibleLine(run.line(line));
         if (!('expected' in line)) continue;
         expectations += 1;
         if (actual === line.expected) continue;
-        const explanation = line.kind === 'calls' ? await explained(line, index) : null;
         const { expected } = line;
         differences.push({ ...difference, expected, actual, right: line.before + actual, explanation });
       } catch (error) {
@@ -90,7 +83,6 @@ export async function playTest(test: RuleTest, stage: Stage): Promise<PlayedTest
     }
   } finally {
     await run.close();
-    await behind.close();
   }
   return { expectations, differences };
 }
@@ -123,14 +115,6 @@ class TestRun {
       throw new NotationError('it applies to the whole file: write it above the first test');
     }
     return '';
-  }
-
-  lineIfValid(text: string): void {
-    try {
-      this.line(readLine(text));
-    } catch (error) {
-      if (!(error instanceof NotationError)) throw error;
-    }
   }
 
   /** @returns null when the service rejects the request, for the reason that the line has as its answer */
