@@ -119,49 +119,24 @@ const MAX_NAME_COMPARISONS = 100_000;
  * @param rules the top level of a domain, and its default
  */
 function checkReplaces(rules: readonly RuleConfig[], locations: Locations): void {
-  const names = new NamedRules();
-  names.add(rules);
-  for (const rule of names.replacing) {
-    const location = locations.get(rule);
-    const replaced = rule.limits.flatMap(({ replaces }) => replaces);
-    for (const [index, name] of replaced.entries()) {
-      const range = location?.replaces[index];
-      const details = names.check(name);
-      if (range !== undefined && details !== undefined) location?.context.report(range, details);
-    }
-  }
-}
-
-/** The names of the rules of one domain. */
-class NamedRules {
-  /** The rules that replace others. */
-  readonly replacing: RuleConfig[] = [];
-  readonly #limited = new Set<string>();
-  readonly #unlimited = new Set<string>();
-  #comparisons = 0;
-
-  add(rules: readonly RuleConfig[]): void {
-    for (const rule of rules) {
-      for (const { name, unlimited } of rule.limits)
-        if (name !== '') (unlimited ? this.#unlimited : this.#limited).add(name);
-      if (rule.limits.some(({ replaces }) => replaces.length > 0)) this.replacing.push(rule);
-      this.add(rule.descriptors);
-    }
-  }
-
+  /** The names of the rules with a limit, and of those that are unlimited. */
+  const [limited, unlimited] = [new Set<string>(), new Set<string>()];
+  const replacing: RuleConfig[] = [];
+  walk(rules, [], (rule) => {
+    for (const limit of rule.limits) if (limit.name !== '') (limit.unlimited ? unlimited : limited).add(limit.name);
+    if (rule.limits.some(({ replaces }) => replaces.length > 0)) replacing.push(rule);
+  });
+  let comparisons = 0;
   /** The problem with a name in `replaces`; undefined when it names a rule with a limit. */
-  check(name: string): ProblemDetails | undefined {
-    if (this.#limited.has(name)) return undefined;
+  function problemOf(name: string): ProblemDetails | undefined {
+    if (limited.has(name)) return undefined;
     const shown = showText(name);
-    if (this.#unlimited.has(name)) {
-      return {
-        code: 'replaces-unlimited',
-        message: `'${shown}' is the name of an unlimited rule, which is never replaced`,
-      };
+    if (unlimited.has(name)) {
+      const message = `'${shown}' is the name of an unlimited rule, which is never replaced`;
+      return { code: 'replaces-unlimited', message };
     }
-    this.#comparisons += this.#limited.size;
-    const nearest =
-      this.#comparisons > MAX_NAME_COMPARISONS ? undefined : nearestName(name, this.#limited, KEY_TOLERANCE);
+    comparisons += limited.size;
+    const nearest = comparisons > MAX_NAME_COMPARISONS ? undefined : nearestName(name, limited, KEY_TOLERANCE);
     return {
       code: 'replaces-unknown-name',
       message: `no rule of the domain is named '${shown}', so nothing is replaced`,
@@ -170,5 +145,14 @@ class NamedRules {
           ? 'Give the rule to be replaced this `name` in its `rate_limit`.'
           : `Did you mean '${nearest}'?`,
     };
+  }
+  for (const rule of replacing) {
+    const location = locations.get(rule);
+    const replaced = rule.limits.flatMap(({ replaces }) => replaces);
+    for (const [index, name] of replaced.entries()) {
+      const range = location?.replaces[index];
+      const details = problemOf(name);
+      if (range !== undefined && details !== undefined) location?.context.report(range, details);
+    }
   }
 }
