@@ -87,12 +87,12 @@ function contextOf(caFile: string): SecureContext {
   return checkedContext({ ca, cert: undefined, key: undefined }, trustedRoots());
 }
 
-/** @throws {FlagError} when it cannot be read */
-function readPem(path: string): string {
+/** @throws {FlagError} when it cannot be read @param name how the message names it */
+export function readPem(path: string, name = path): string {
   try {
     return new TextDecoder().decode(readSmallFile(path, MAX_TLS_FILE_BYTES));
   } catch (cause) {
-    throw new FlagError(`cannot use the file ${path}: ${messageOf(cause)}`, { cause });
+    throw new FlagError(`cannot use the file ${name}: ${messageOf(cause)}`, { cause });
   }
 }
 

@@ -5,10 +5,10 @@ import {
   RateLimitResponse,
   RateLimitRequest as Request,
 } from '../../gen/envoy/service/ratelimit/v3/rls';
-import { MAX_TLS_FILE_BYTES, readSmallFile } from '../../net/reloaded-files';
 import { trustedRoots } from '../../net/trusted-roots';
 import { hideAddressCredentials } from '../../text/hide-credentials';
 import { messageOf } from '../../text/thrown';
+import { readPem } from '../api';
 import { FlagError, type FlagValues, booleanFlag, textFlag } from '../flags';
 import { type CallContext, explainError } from './explain-error';
 
@@ -118,19 +118,12 @@ function channelCredentials(flags: TlsFlags): ChannelCredentials {
   if ((flags['grpc-cert-file'] === '') !== (flags['grpc-key-file'] === '')) {
     throw new FlagError('flags -grpc-cert-file and -grpc-key-file must be used together');
   }
-  const [ca, certificate, key] = FILE_FLAGS.map((name) => read(name, flags[name]));
+  const [ca, certificate, key] = FILE_FLAGS.map((name) => {
+    return flags[name] === '' ? null : Buffer.from(readPem(flags[name], `of flag -${name} (${flags[name]})`));
+  });
   try {
     return credentials.createSsl(ca ?? Buffer.from(trustedRoots().join('\n')), key, certificate);
   } catch (cause) {
     throw new FlagError(`invalid TLS files: ${messageOf(cause)}`, { cause });
-  }
-}
-
-function read(flag: FileFlag, path: string): Buffer | null {
-  if (path === '') return null;
-  try {
-    return Buffer.from(readSmallFile(path, MAX_TLS_FILE_BYTES));
-  } catch (cause) {
-    throw new FlagError(`cannot use the file of flag -${flag} (${path}): ${messageOf(cause)}`, { cause });
   }
 }
