@@ -5,6 +5,7 @@ import { exposition } from '../sinks/statistics/exposition';
 import { mergeMetrics, processMetrics } from '../sinks/statistics/process-metrics';
 import { OFFENDER_METRIC, offenderSeries } from '../sinks/statistics/series';
 import type { OffenderSource } from '../streams/ports/offender-source';
+import type { Exchange } from '../workers/exchange';
 import type { App } from './app';
 import type { Rejections } from './rejections';
 import { mappingOf } from './statistics-mapping';
@@ -16,15 +17,7 @@ export interface OutputInputs {
   /** For the metrics listener. */
   readonly rejections: Rejections;
   /** The other processes of the instance, if there are any. */
-  readonly workers?: WorkerReports | undefined;
-}
-
-/** What the workers of an instance add to its statistics. */
-export interface WorkerReports {
-  /** Brings the statistics up to date; resolves at the latest after a short time. */
-  collect(): Promise<void>;
-  /** The metrics of each worker process in the Prometheus text format, as far as they arrive in time. */
-  processMetrics(): Promise<readonly string[]>;
+  readonly workers?: Pick<Exchange, 'collect' | 'processMetrics'> | undefined;
 }
 
 /**

@@ -12,7 +12,6 @@ import { ListenerCertificates } from '../sources/certificates';
 import { ruleSource } from '../sources/rule-source';
 import { terminationSignals } from '../sources/signals';
 import type { DrainStep } from '../streams/drain';
-import type { Readiness } from '../streams/readiness';
 import { type ConnectionBound, ConnectionDispatch } from '../workers/dispatch';
 import { Exchange } from '../workers/exchange';
 import { instanceOfWorkers } from '../workers/instance';
@@ -23,6 +22,7 @@ import { serversOf } from '../workers/servers';
 import type { App } from './app';
 import { storeAbilities } from '../settings/stores';
 import { memoryStore } from './counter-store';
+import type { DebugInputs } from './debug-listener';
 import { serviceOptions } from './decision-path';
 import { type RunOptions, type Serving, lifeOf } from './life';
 import { Rejections } from './rejections';
@@ -158,17 +158,14 @@ const HTTP_REASONS: Readonly<Record<ConnectionBound, string>> = {
   hand_over: 'more connections arrive than the workers can be given',
 };
 
-/** What probes are answered while no worker is ready, and what is notified of refused connections. */
-interface DispatchInputs {
-  readonly readiness: Readiness;
-  readonly rejections: Rejections;
-}
-
 /**
  * Gives the connections of the listeners for decisions to the workers; refuses some as the servers do in a single
  * process.
+ *
+ * @param inputs what probes are answered from while no worker is ready, and what is notified of refused connections
  */
-function dispatchTo(pool: WorkerPool, app: App, { readiness, rejections }: DispatchInputs): ConnectionDispatch {
+function dispatchTo(pool: WorkerPool, app: App, inputs: Pick<DebugInputs, 'readiness' | 'rejections'>) {
+  const { readiness, rejections } = inputs;
   const { settings, statistics, log } = app;
   const onRejected = rejections.http('HTTP');
   const resets = statistics.counter('ratelimit.workers.reset_connections');

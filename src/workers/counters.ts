@@ -1,5 +1,5 @@
 import { EMPTY, NEVER, type Observable, distinctUntilChanged, firstValueFrom, forkJoin, map, throwIfEmpty } from 'rxjs';
-import type { Algorithm, AlgorithmLimit, Purpose } from '../counting/algorithms/algorithm';
+import type { Algorithm, AlgorithmLimit } from '../counting/algorithms/algorithm';
 import { DecisionError } from '../counting/decision-error';
 import { algorithmOf } from '../counting/limit';
 import {
@@ -53,16 +53,11 @@ type BatchMessage = (string | OperationHeader)[];
 
 type OperationHeader = readonly [hits: number, requestsPerUnit: number, lengthSeconds: number, more?: More];
 
-interface More {
-  /** {@link CountedLimit.endsAt}. */
-  readonly endsAt?: number | undefined;
+type OfOperation = Pick<Operation, 'calls' | 'onlyInWindow' | 'purpose' | 'blockKey' | 'endsBlock'>;
+
+interface More extends Readonly<Partial<OfOperation>>, Pick<CountedLimit, 'endsAt'> {
   readonly algorithm?: Omit<AlgorithmLimit, 'requestsPerUnit'> | undefined;
-  readonly calls?: number[] | undefined;
   readonly lease?: Pick<LeaseRequest, 'wants' | 'milliseconds'> | undefined;
-  readonly onlyInWindow?: number | undefined;
-  readonly purpose?: Purpose | undefined;
-  readonly blockKey?: string | undefined;
-  readonly endsBlock?: boolean | undefined;
   /** The group that begins with the operation; `same`: the group of the operation before. */
   readonly group?: Group | 'same' | undefined;
 }
@@ -290,7 +285,7 @@ function isAlike(one: Operation, other: Operation): boolean {
   );
 }
 
-function describe({ name, burst, lengthSeconds, postpaid, blockFor }: Algorithm): More['algorithm'] {
+function termsOf({ name, burst, lengthSeconds, postpaid, blockFor }: Algorithm): More['algorithm'] {
   return { name, burst, lengthSeconds, postpaid, blockFor };
 }
 
@@ -299,7 +294,7 @@ function headOf(operation: Operation, isJoined: boolean): OperationHeader {
   const { requestsPerUnit, lengthSeconds, endsAt, algorithm } = limit;
   if (algorithm === undefined && group === undefined && lease === undefined && endsAt === undefined)
     return [hits, requestsPerUnit, lengthSeconds];
-  const decides = algorithm && describe(algorithm);
+  const decides = algorithm && termsOf(algorithm);
   const blockKey = operation.blockKey && tableKey(operation.blockKey);
   const asks = lease && { wants: lease.wants, milliseconds: lease.milliseconds };
   const joined = isJoined ? ('same' as const) : group;
