@@ -1,25 +1,23 @@
 import { FlagError, parseFlags } from '../cli/flags';
+import type { CliIo } from '../cli/program';
 import { helpText } from '../settings/docs';
 import { hideAddressCredentials } from '../text/hide-credentials';
 import { visible } from '../text/visible';
 import { VERSION } from '../version';
 
 /**
- * Read only to be written to: the mere access to `process.stdout` makes a pipe non-blocking for all of its processes.
- */
-interface Outputs {
-  readonly stdout: { write(text: string): unknown };
-  readonly stderr: { write(text: string): unknown };
-}
-
-/**
  * Does what the command line of weir requests. All settings are environment variables, so that an argument is a
  * mistake.
  *
  * @param argv the command line without interpreter and program
+ * @param outputs read only to be written to: the mere access to `process.stdout` makes a pipe non-blocking for all of
+ *   its processes
  * @returns the exit code; undefined when there are no arguments and the service is to be run
  */
-export function answerCommandLine(argv: readonly string[], outputs: Outputs): 0 | 2 | undefined {
+export function answerCommandLine(
+  argv: readonly string[],
+  outputs: Pick<CliIo, 'stdout' | 'stderr'>,
+): 0 | 2 | undefined {
   try {
     const { information, rest } = parseFlags(argv, {});
     if (information === 'help') outputs.stdout.write(helpText());

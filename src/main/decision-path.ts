@@ -109,7 +109,8 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
     ...{ onForgotten, watches },
   });
   const freed$ = (freedKeys?.freed$ ?? EMPTY).pipe(tap((keys) => limiter.forgetReduced(keys)));
-  const expired$ = freedByStore(store).pipe(tap((cacheKey) => onFree(cacheKey, true)));
+  const freedByStore$ = typeof store.reservations === 'string' ? undefined : store.reservations.freed$;
+  const expired$ = (freedByStore$ ?? EMPTY).pipe(tap((cacheKey) => onFree(cacheKey, true)));
   return {
     ...{ ...streams, flow$: merge(streams.flow$, freed$, expired$, conditions.logTo(log, asyncScheduler)) },
     ...{ limiter, local, store, offenders, offenderSource, decisions, tracing, decisionLog, reservations },
@@ -164,10 +165,6 @@ function reservationsOf(
     release: releaseBy(release),
     onFree,
   });
-}
-
-function freedByStore({ reservations }: CounterStore): Observable<string> {
-  return (typeof reservations === 'string' ? undefined : reservations.freed$) ?? EMPTY;
 }
 
 /** Gives back leased hits for what is no stream. */

@@ -89,23 +89,11 @@ export interface LifeOptions extends RunOptions {
  * @throws what prevents the service from running
  */
 export async function lifeOf(
-  {
-    settings: { shutdownDelay: longestDelay },
-    manager: { watchdog },
-    log,
-  }: Pick<App, 'settings' | 'manager'> & { readonly log: Log },
-  {
-    signal$,
-    readiness,
-    open,
-    onServing,
-    onAborted,
-    notifier,
-    connections,
-    drainSteps,
-    hasLostCalls = () => false,
-  }: LifeOptions,
+  { settings, manager, log }: Pick<App, 'settings' | 'manager'> & { readonly log: Log },
+  options: LifeOptions,
 ): Promise<0 | 1> {
+  const { shutdownDelay: longestDelay } = settings;
+  const { signal$, readiness, open, onServing, onAborted, notifier, connections, drainSteps } = options;
   const life = new LifeLog(log);
   const subscriptions = new Subscription();
   const serving$ = defer(async () => {
@@ -118,7 +106,8 @@ export async function lifeOf(
   subscriptions.add(readiness.logAwaited(log, asyncScheduler).pipe(takeUntil(signal$)).subscribe());
   subscriptions.add(logIgnoredSignals(log));
   const drainTime = Math.max(longestDelay + LEAST_DRAIN, STOP_TIME);
-  const reports = notifier && managerReports(notifier, { readiness, signal$, drainTime, watchdog, log });
+  const reports =
+    notifier && managerReports(notifier, { readiness, signal$, drainTime, watchdog: manager.watchdog, log });
   subscriptions.add(reports?.reports$.subscribe());
   const drainBegins$ = new Subject<void>();
   const drained$ = defer(() => {
@@ -145,7 +134,7 @@ export async function lifeOf(
   );
   const outcome = await lastValueFrom(outcome$);
   if (outcome.kind === 'aborted') onAborted();
-  return life.drained(outcome, hasLostCalls());
+  return life.drained(outcome, options.hasLostCalls?.() === true);
 }
 
 function logIgnoredSignals(log: Log): Subscription {

@@ -1,17 +1,14 @@
 import { type Observable, asyncScheduler } from 'rxjs';
 import type { Rejection } from '../grpc/http2/limits';
 import type { HttpRejection, OnHttpRejected } from '../http/limits';
-import { PassingConditions } from '../log/condition-log';
+import { type ConditionEvent, PassingConditions } from '../log/condition-log';
 import type { Log } from '../log/log';
 import { openFilesLimit } from '../net/open-files';
 import type { Settings } from '../settings/settings';
 import type { Statistics } from '../statistics/statistics';
 import { nameOfPeer } from '../text/host-port';
 
-interface Lines {
-  readonly begins: string;
-  readonly ends: string;
-}
+type Lines = Pick<ConditionEvent, 'begins' | 'ends'>;
 
 /** Kinds of rejections by HTTP listeners that can last. The others are logged at level debug only. */
 const HTTP_LINES: Partial<Record<HttpRejection, Lines>> = {

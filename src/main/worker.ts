@@ -30,7 +30,7 @@ import { asError } from '../text/thrown';
 import { receiveConnections } from '../workers/connections';
 import { PROCESS_METRICS } from '../workers/exchange';
 import { PrimaryLink } from '../workers/primary-link';
-import { PIPES, type TlsTexts } from '../workers/process';
+import { PIPES } from '../workers/process';
 import { receiveRules } from '../workers/rules';
 import { StatisticsReporter } from '../workers/statistics';
 import { type App, withApp } from './app';
@@ -96,7 +96,9 @@ async function runWorker(app: App, link: PrimaryLink, number: number): Promise<0
   });
   const servers = new Servers(app, { ...path, readiness, rejections });
   const reporter = new StatisticsReporter(app.statistics, channel);
-  const tls$ = link.orders('tls').pipe(map(({ tls }) => serverTls(tls)));
+  const tls$ = link
+    .orders('tls')
+    .pipe(map(({ tls }): ServerTls => ({ ...tls, ticketKeys: Buffer.from(tls.ticketKeys, 'base64') })));
   const instances$ = link.orders('instances').pipe(tap(({ count }) => app.instances$.next(count)));
   const forgotten$ = channel.notifications<string>('forget').pipe(tap((cacheKey) => path.limiter.forget(cacheKey)));
   await serveMethods(app, path, { channel, number });
@@ -127,10 +129,6 @@ async function runWorker(app: App, link: PrimaryLink, number: number): Promise<0
       return (await firstValueFrom(merge(outcome$, rules.failed$))).kind === 'drained' ? 0 : 1;
     },
   });
-}
-
-function serverTls({ ticketKeys, ...texts }: TlsTexts): ServerTls {
-  return { ...texts, ticketKeys: Buffer.from(ticketKeys, 'base64') };
 }
 
 /** What a worker reports of its store and the servers of it. */

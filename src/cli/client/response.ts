@@ -15,7 +15,7 @@ const UNLIMITED = 0xffff_ffff;
 /** A human-readable response: the overall code, then one line per descriptor, then headers and metadata, if any. */
 export function formatResponse(requested: readonly RateLimitDescriptor[], response: RateLimitResponse): string {
   const rows = response.statuses.map((status, index) => [
-    describe(requested[index]) ?? `descriptor ${index + 1}`,
+    requested[index]?.entries.map(({ key, value }) => `${key}=${value}`).join(',') ?? `descriptor ${index + 1}`,
     codeName(status.code),
     outcome(status),
   ]);
@@ -24,10 +24,6 @@ export function formatResponse(requested: readonly RateLimitDescriptor[], respon
   for (const { key, value } of response.requestHeadersToAdd) lines.push(`request header ${key}: ${value}`);
   if (response.dynamicMetadata !== undefined) lines.push(`metadata ${JSON.stringify(response.dynamicMetadata)}`);
   return visibleLines(lines);
-}
-
-function describe(descriptor: RateLimitDescriptor | undefined): string | undefined {
-  return descriptor?.entries.map(({ key, value }) => `${key}=${value}`).join(',');
 }
 
 function codeName(code: Code): string {

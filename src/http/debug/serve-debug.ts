@@ -64,7 +64,7 @@ export function serveDebug(options: DebugServerOptions): Promise<HttpListener> {
       description: 'profiles of the running service',
     },
     { path: '/debug/pprof', allow: GET, handle: (ctx) => ctx.redirect('/debug/pprof/') },
-    ...(workers === undefined ? [] : [workerList(workers)]),
+    ...(workers === undefined ? [] : [textPage('/workers', WORKERS, () => workers.list().map(lineOf).join(''))]),
   ];
   const rulesLine = { path: '/api/rules', description: "the active rules as a tree: one path of the operators' API" };
   const listed: readonly IndexLine[] = [...pages.filter(({ description }) => description !== undefined), rulesLine];
@@ -83,10 +83,7 @@ export function serveDebug(options: DebugServerOptions): Promise<HttpListener> {
   }).listen(options);
 }
 
-/** `/workers`: one line per worker process. */
-function workerList(workers: DebugWorkers): Route {
-  return textPage('/workers', 'the worker processes, one per line', () => workers.list().map(lineOf).join(''));
-}
+const WORKERS = 'the worker processes, one per line';
 
 function lineOf({ worker, pid, isServing, isResponsive, connections, uptimeSeconds, restarts }: WorkerInfo): string {
   const state = !isServing ? 'starting' : isResponsive ? 'serving' : 'not answering';

@@ -40,7 +40,10 @@ class MessageFields<Message extends object> {
     this.#allowed = Object.keys(fields).join(', ');
     for (const [index, [name, read]] of Object.entries<Read<unknown>>(fields).entries()) {
       const field = { name, bit: 1 << index, read };
-      this.#byName.set(name, field).set(name.replaceAll(/[A-Z]/g, protoLetter), field);
+      this.#byName.set(name, field).set(
+        name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+        field,
+      );
     }
   }
 
@@ -62,10 +65,6 @@ class MessageFields<Message extends object> {
     cursor.end();
     return message;
   }
-}
-
-function protoLetter(upper: string): string {
-  return `_${upper.toLowerCase()}`;
 }
 
 const readString: Read<string> = (cursor) => cursor.string();

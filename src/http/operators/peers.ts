@@ -81,18 +81,13 @@ function peerAt(address: string, findIp: () => Promise<string>, of: PeerAddress,
 
 /** @throws Error when there are none, or when that is not known in time */
 async function resolved(host: string): Promise<readonly string[]> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('its name could not be looked up in time')), TIMEOUT_MS);
+  const late = pause(TIMEOUT_MS, undefined, { ref: false }).then((): never => {
+    throw new Error('its name could not be looked up in time');
   });
   const found = lookup(host, { all: true }).catch((cause: unknown) => {
     throw new Error(`its name cannot be looked up (${codeOf(cause)})`, { cause });
   });
-  try {
-    return (await Promise.race([found, late])).map(({ address }) => address);
-  } finally {
-    clearTimeout(timer);
-  }
+  return (await Promise.race([found, late])).map(({ address }) => address);
 }
 
 /** Reads what the instance at an IP address answers. It is called by this address, which every instance accepts. */

@@ -89,13 +89,12 @@ export function loadRules(raw: RawRules, options: LoadOptions): Observable<Loade
     bytes > smallSet ? loadInThread(workerFile, input, { bytes, memory }) : defer(() => of(loadHere(input)));
   return loaded$.pipe(
     map((loaded) => withinAbilities(loaded, storeAbilities(settings))),
-    map((loaded) => (loaded.ruleset === undefined ? loaded : withAdvice(loaded, settings))),
+    map((loaded) => {
+      if (loaded.ruleset === undefined) return loaded;
+      return { ...loaded, warnings: [...loaded.warnings, ...ineffectiveRules(loaded.ruleset, settings)] };
+    }),
     tap(({ ruleset }) => ruleset !== undefined && onLoaded?.(ruleset, raw)),
   );
-}
-
-function withAdvice({ ruleset, warnings }: ValidRules, settings: EffectSettings): ValidRules {
-  return { ruleset, warnings: [...warnings, ...ineffectiveRules(ruleset, settings)] };
 }
 
 /** Rejects rules of which one needs what the store cannot do. */

@@ -114,7 +114,7 @@ export function connectAds(server: AdsServer): ConnectAds {
         attempt.isConnected = true;
         subscriber.next({ kind: 'connected' });
       });
-      const call = client.makeBidiStreamRequest(METHOD, encode, identity, metadataOf(headers));
+      const call = client.makeBidiStreamRequest(METHOD, encode, (bytes) => bytes, metadataOf(headers));
       const stopPausing = pauseFloods(call);
       call.on('data', (message: Uint8Array) => subscriber.next({ kind: 'response', message }));
       // The status has the same information, but without a listener the event would end the process, even after a
@@ -206,10 +206,6 @@ function metadataOf(headers: Headers): Metadata {
 
 function encode(request: DiscoveryRequest): Buffer {
   return Buffer.from(DiscoveryRequest.encode(request).finish());
-}
-
-function identity(message: Buffer): Uint8Array {
-  return message;
 }
 
 /**

@@ -174,7 +174,8 @@ class TreeBuilder {
     const { tag } = parsed;
     // A collection without an explicit tag has that of its schema.
     if (tag === undefined || KNOWN_TAGS.has(tag)) return tag;
-    const details = tag === BINARY_TAG ? UNSUPPORTED_TAG : ignoredTag(tag);
+    const message = `the tag ${tag} has no meaning here`;
+    const details = tag === BINARY_TAG ? UNSUPPORTED_TAG : ({ code: 'ignored-tag', message } as const);
     this.#report(this.#tagRange(parsed.range[0]), details);
     return tag;
   }
@@ -187,10 +188,6 @@ class TreeBuilder {
     const length = text.slice(offset, nodeOffset).search(/\s|$/);
     return { offset, end: offset + length };
   }
-}
-
-function ignoredTag(tag: string): ProblemDetails {
-  return { code: 'ignored-tag', message: `the tag ${tag} has no meaning here` };
 }
 
 /** A block collection has no end that can be shown, so its range is its start. */
