@@ -179,6 +179,19 @@ describe('weir-check', () => {
     expect(warnings).toHaveLength(reason === undefined ? 0 : 1);
   });
 
+  it('rejects what a store without scripts cannot do, as the service does, at its place', async () => {
+    const limit = '{unit: minute, requests_per_unit: 1, block_for: 10m}';
+    write({ 'shop.yaml': `domain: shop\ndescriptors:\n  - {key: a}\n  - {key: b, rate_limit: ${limit}}\n` });
+    expect((await runOf(CHECK, [dir], { BACKEND_TYPE: 'redis' })).exitCode).toBe(0);
+    const { exitCode, stdout } = await runOf(CHECK, [dir], { BACKEND_TYPE: 'memcache' });
+    expect([exitCode, stdout]).toEqual([
+      1,
+      `${join(dir, 'shop.yaml')}:4:11: error: block_for cannot be used: memcached has no scripts, without which a ` +
+        'decision is not atomic [store-without-scripts]\n  Remove it, or use another store.\n\n' +
+        'failed: 1 file, 1 domain, 2 rules; 1 error, 0 warnings\n',
+    ]);
+  });
+
   it('reads the files that the service reads', async () => {
     write({
       'shop.yaml': SHOP,

@@ -9,7 +9,7 @@ import { counted } from '../../text/counted';
 import { formatExplanation } from '../../explain/text';
 import { FlagError, type FlagValues, booleanFlag, choiceFlag, textFlag } from '../flags';
 import { type CommandLine, Exit, type Program, type ProgramResult } from '../program';
-import { notLeasedWarning, notLocalWarning, timesWarning } from '../../sources/loading/ineffective-rules';
+import { beyondStore, notLeasedWarning, notLocalWarning, timesWarning } from '../../sources/loading/ineffective-rules';
 import { parseEntries } from '../request';
 import { Player } from '../replay/player';
 import { replayPage } from '../replay/page';
@@ -52,7 +52,8 @@ Usage: weir-check PATH… [flags]
 Each PATH is a folder with rule files, a rule file, or - for standard input. With -replay they have the candidate rules: see docs/rolling-out.md.
 Tests of rules: see docs/testing-rules.md.
 `,
-    'With STORE_FAILURE_POLICY=local, a warning names the rules that it does not cover, with ' +
+    'With BACKEND_TYPE=plaincache, rules that need a store with scripts are errors.\n' +
+      'With STORE_FAILURE_POLICY=local, a warning names the rules that it does not cover, with ' +
       'BACKEND_TYPE=plaincache or\n' +
       'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=true those whose `lease` has no effect. Another one says when\n' +
       'STORE_DECISION_TIMEOUT, KVSTORE_TIMEOUT or KVSTORE_PIPELINE_WINDOW do not fit the policies of the rules.\n\n' +
@@ -95,7 +96,7 @@ const WARNED = [
   ...['KVSTORE_TIMEOUT', 'REDIS_TIMEOUT', 'KVSTORE_PIPELINE_WINDOW', 'REDIS_PIPELINE_WINDOW'],
 ];
 
-/** Adds what the environment keeps from having an effect to the warnings. */
+/** Adds what the store of the environment cannot do to the errors, and what has no effect with it to the warnings. */
 function withEnvironment(rules: CheckedRules, path: string, environment: NodeJS.ProcessEnv): CheckedRules {
   const { settings } = readSome(environment, WARNED);
   const isLocal = settings.storeFailurePolicy === 'local';
@@ -103,6 +104,8 @@ function withEnvironment(rules: CheckedRules, path: string, environment: NodeJS.
   const isUsual = can.leases === true && WARNED.every((name) => environment[name] === undefined);
   if (rules.errors.length > 0 || isUsual) return rules;
   const ruleset = buildRuleset(rules.configs);
+  const error = beyondStore(ruleset, can);
+  if (error !== undefined) return { ...rules, errors: [error] };
   const found = [
     ['local-policy-with-algorithm', isLocal ? notLocalWarning(ruleset) : undefined],
     ['times-without-effect', can.hasTimeout ? timesWarning(ruleset, settings) : undefined],

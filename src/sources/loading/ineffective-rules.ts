@@ -1,3 +1,4 @@
+import { type Problem, folderProblem } from '../../rules/files/problems/problem';
 import type { Named, Ruleset } from '../../rules/ruleset';
 import { DECISION_TIMEOUT, INSTANCES, type InstanceFields, type Settings } from '../../settings/settings';
 import { type StoreAbilities, type StoreSettings, storeAbilities } from '../../settings/stores';
@@ -26,6 +27,20 @@ export function ineffectiveRules(ruleset: Ruleset, settings: EffectSettings): re
   const notLeased = settings.leases === 'off' ? undefined : notLeasedWarning(ruleset, can, settings);
   const times = can.hasTimeout ? timesWarning(ruleset, settings) : undefined;
   return [notLocal, notLeased, times].filter((warning) => warning !== undefined);
+}
+
+/** The first rule that needs what the store cannot do, for which all are rejected; undefined: there is none. */
+export function beyondStore(
+  { withScripts: rule }: Ruleset,
+  { algorithms: reason }: StoreAbilities,
+): Problem | undefined {
+  if (rule === undefined || reason === true) return undefined;
+  const { file = '', line = 0, column = 0 } = rule.place ?? {};
+  const limit = rule.limits.find(({ algorithm }) => algorithm !== undefined);
+  const other = rule.options.allOrNothing ? 'all_or_nothing' : 'block_for';
+  const ofLimit = limit?.algorithm === 'max_concurrent' ? limit.algorithm : `the algorithm ${limit?.algorithm}`;
+  const message = `${limit === undefined ? other : ofLimit} cannot be used: ${reason}`;
+  return { ...folderProblem(file, { code: 'store-without-scripts', message }), line, column };
 }
 
 /** Which rules STORE_FAILURE_POLICY=local does not cover; undefined: it covers all. */

@@ -4,6 +4,7 @@ import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { Observable, defer, map, of, tap } from 'rxjs';
 import type { RawRules } from '../../rules/files/read-rule-files';
+import { summarizeProblem } from '../../rules/files/problems/problem';
 import { MAX_FILE_BYTES } from '../../rules/files/size-limits';
 import type { Settings } from '../../settings/settings';
 import { type RuleRow, type Ruleset, RulesetBuilder, buildRuleset } from '../../rules/ruleset';
@@ -12,7 +13,7 @@ import { type StoreAbilities, storeAbilities } from '../../settings/stores';
 import { codeOf } from '../../text/thrown';
 import { usableMemory } from '../usable-memory';
 import { type CheckedRules, checkFiles } from './check-files';
-import { type EffectSettings, ineffectiveRules } from './ineffective-rules';
+import { type EffectSettings, beyondStore, ineffectiveRules } from './ineffective-rules';
 
 export interface LoadOptions {
   readonly form: 'files' | 'response';
@@ -98,17 +99,9 @@ export function loadRules(raw: RawRules, options: LoadOptions): Observable<Loade
 }
 
 /** Rejects rules of which one needs what the store cannot do. */
-function withinAbilities(loaded: LoadedRules, { algorithms: reason }: StoreAbilities): LoadedRules {
-  const rule = loaded.ruleset?.withScripts;
-  if (rule === undefined || reason === true) return loaded;
-  const { file = '', line = 0, column = 0 } = rule.place ?? {};
-  const place = line === 0 ? file : `${file}:${line}:${column}`;
-  const limit = rule.limits.find(({ algorithm }) => algorithm !== undefined);
-  const other = rule.options.allOrNothing ? 'all_or_nothing' : 'block_for';
-  const ofLimit = limit?.algorithm === 'max_concurrent' ? limit.algorithm : `the algorithm ${limit?.algorithm}`;
-  const field = limit === undefined ? other : ofLimit;
-  const error = `${place}: ${field} cannot be used: ${reason}. Remove it, or use another store.`;
-  return { ruleset: undefined, errors: [error] };
+function withinAbilities(loaded: LoadedRules, can: StoreAbilities): LoadedRules {
+  const problem = loaded.ruleset && beyondStore(loaded.ruleset, can);
+  return problem === undefined ? loaded : { ruleset: undefined, errors: [summarizeProblem(problem)] };
 }
 
 function loadHere(input: ThreadInput): LoadedRules {

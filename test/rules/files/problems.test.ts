@@ -16,6 +16,7 @@ const WITHOUT_FIXTURE = [
   'too-many-regexes',
   'no-time-zones',
   'lease-without-effect',
+  'store-without-scripts',
   'times-without-effect',
 ];
 

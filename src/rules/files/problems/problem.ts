@@ -127,6 +127,7 @@ export const PROBLEMS = {
   ),
   'unbounded-metric': warning(),
   'times-without-effect': warning('Change one of the settings, or give rules a policy.'),
+  'store-without-scripts': error('Remove it, or use another store.'),
   'lease-without-effect': warning('Remove `lease`, or what keeps it from having an effect.'),
 } as const;
 
