@@ -13,6 +13,8 @@ import {
   SettleRequest,
 } from '../../src/gen/weir/v1/reservations';
 import type { Explanation } from '../../src/explain/explanation';
+import { ADMIN } from '../../src/cli/admin/admin';
+import { runOf } from '../cli/run-program';
 import { requestMessage } from '../support/clients/grpc-client';
 import { MemcachedProcess } from '../support/processes/memcached-process';
 import { RedisProcess } from '../support/processes/redis/redis-process';
@@ -90,6 +92,9 @@ it.each(['memory', 'Redis'])(
       const shown = JSON.parse(await shop.weir.debug(`/api/counters?domain=shop&descriptor=${key}=x`)) as object;
       const own = { id: `${key}-1`, hits: key === 'job' ? 1 : 60, onExpiry: 'cancel' };
       expect(shown).toMatchObject({ openReservations: { count: 1, first: [own] } });
+      const of = ['-domain', 'shop', '-descriptors', `${key}=x`, '-address', `127.0.0.1:${shop.weir.ports.debug}`];
+      const listed = `  1 open reservation\n    ${key}-1: ${own.hits === 1 ? '1 hit' : '60 hits'}, given back at 20`;
+      expect((await runOf(ADMIN, ['counter', 'get', ...of])).stdout).toContain(listed);
       expect((await call(shop, 'DELETE', `/${key}-1`))[0]).toBe(200);
       // Its owner is lost.
       expect((await reserve(key, `${key}-3`, '1s'))[0]).toBe(201);
