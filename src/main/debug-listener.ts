@@ -20,13 +20,13 @@ import { INTERVAL } from '../operators/recording';
 import { Operator, type OperatorOptions } from '../operators/operator';
 import { ListenerCertificates } from '../sources/certificates';
 import { currentSecret } from '../sources/secret-files';
-import type { Exchange } from '../workers/exchange';
+import type { WorkerRpc } from '../workers/worker-rpc';
 
 export interface DebugInputs extends Pick<OperatorOptions, 'decisions' | 'config$' | 'configurations'> {
   readonly readiness: Readiness;
   readonly stores: ShownServers;
   /** The other processes of the instance, if there are any. */
-  readonly workers?: Pick<Exchange, keyof DebugWorkers | 'collect'> | undefined;
+  readonly workers?: Pick<WorkerRpc, keyof DebugWorkers | 'collect'> | undefined;
   readonly rejections: Rejections;
 }
 

@@ -5,7 +5,7 @@ import { exposition } from '../sinks/statistics/exposition';
 import { mergeMetrics, processMetrics } from '../sinks/statistics/process-metrics';
 import { OFFENDER_METRIC, offenderSeries } from '../sinks/statistics/series';
 import type { OffenderSource } from '../streams/ports/offender-source';
-import type { Exchange } from '../workers/exchange';
+import type { WorkerRpc } from '../workers/worker-rpc';
 import type { App } from './app';
 import type { Rejections } from './rejections';
 import { mappingOf } from './statistics-mapping';
@@ -17,7 +17,7 @@ export interface OutputInputs {
   /** For the metrics listener. */
   readonly rejections: Rejections;
   /** The other processes of the instance, if there are any. */
-  readonly workers?: Pick<Exchange, 'collect' | 'processMetrics'> | undefined;
+  readonly workers?: Pick<WorkerRpc, 'collect' | 'processMetrics'> | undefined;
 }
 
 /**

@@ -13,7 +13,7 @@ import { ruleSource } from '../sources/rule-source';
 import { terminationSignals } from '../sources/signals';
 import type { DrainStep } from '../streams/drain';
 import { type ConnectionBound, ConnectionDispatch } from '../workers/dispatch';
-import { Exchange } from '../workers/exchange';
+import { WorkerRpc } from '../workers/worker-rpc';
 import { instanceOfWorkers } from '../workers/instance';
 import { WorkerPool } from '../workers/pool';
 import { type ForkOptions, type TlsTexts, WorkerProcess } from '../workers/process';
@@ -52,7 +52,7 @@ export async function runPrimary(app: App, { workers: size, fork, ...options }: 
   const configurations = new RecentConfigurations();
   const pool = new WorkerPool({ count: size, fork: (number) => new WorkerProcess(number, fork), log });
   const memory = storeAbilities(settings).isShared ? undefined : memoryStore(app).counters;
-  const workers = new Exchange(pool, { statistics, memory });
+  const workers = new WorkerRpc(pool, { statistics, memory });
   const decisions = new WorkerDecisions({ workers: () => pool.workers, offendersSize: settings.offendersSize });
   const stores = serversOf(pool);
   const drainBegins$ = new Subject<void>();
@@ -90,7 +90,7 @@ export async function runPrimary(app: App, { workers: size, fork, ...options }: 
   return runProcess(app, {
     readiness,
     // The workers last, when all that concerns them is subscribed to.
-    flows: [rejections.logConditions(), workers.exchanging$, flow$, health$, instances$, pool.running$],
+    flows: [rejections.logConditions(), workers.serving$, flow$, health$, instances$, pool.running$],
     live: () =>
       lifeOf(app, {
         ...{ ...options, signal$, readiness, open, drainSteps },

@@ -28,7 +28,7 @@ import { latest } from '../streams/latest';
 import { Readiness } from '../streams/readiness';
 import { asError } from '../text/thrown';
 import { receiveConnections } from '../workers/connections';
-import { PROCESS_METRICS } from '../workers/exchange';
+import { PROCESS_METRICS } from '../workers/worker-rpc';
 import { PrimaryLink } from '../workers/primary-link';
 import { PIPES } from '../workers/process';
 import { receiveRules } from '../workers/rules';

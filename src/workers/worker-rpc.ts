@@ -24,7 +24,7 @@ const METRICS_DEADLINE = 250;
 /** The method with which a worker returns the metrics of its process as text. */
 export const PROCESS_METRICS = 'process_metrics';
 
-export interface ExchangeOptions {
+export interface WorkerRpcOptions {
   readonly statistics: Statistics;
   /** The counters of the instance, with the memory store. */
   readonly memory: MemoryStore | undefined;
@@ -35,7 +35,7 @@ export interface ExchangeOptions {
  * What the primary exchanges with its workers besides connections and rules: statistics, counters in memory, local
  * caches, pages.
  */
-export class Exchange {
+export class WorkerRpc {
   readonly #pool: WorkerPool;
   readonly #statistics: Statistics;
   readonly #memory: MemoryStore | undefined;
@@ -44,7 +44,7 @@ export class Exchange {
   /** The metrics that were last received from each worker. */
   readonly #metrics = new Map<WorkerProcess, string>();
 
-  constructor(pool: WorkerPool, { statistics, memory, scheduler = asyncScheduler }: ExchangeOptions) {
+  constructor(pool: WorkerPool, { statistics, memory, scheduler = asyncScheduler }: WorkerRpcOptions) {
     this.#pool = pool;
     this.#statistics = statistics;
     this.#memory = memory;
@@ -58,7 +58,7 @@ export class Exchange {
    * Exchanges with every worker that is started while there is a subscription, and collects their statistics every
    * second. Never emits.
    */
-  get exchanging$(): Observable<never> {
+  get serving$(): Observable<never> {
     const links$ = this.#pool.started$.pipe(
       tap((worker) => this.#link(worker)),
       ignoreElements(),
