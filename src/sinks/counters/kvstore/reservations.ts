@@ -26,7 +26,7 @@ import { type DueOptions, DueReservations, isGivenBack } from './due-reservation
 import type { Timing } from '../../../streams/deadline';
 import { CHANGE, RESERVATION, STEP } from './reservation-script';
 import { keySlot } from './slots';
-import { type Places, SpreadReservations } from './spread-reservations';
+import { type ShardStores, SpreadReservations } from './spread-reservations';
 import { InvalidReply, isReply } from './store-error';
 
 /** The list of a counter outlives its window by so many seconds: the clocks of processes differ. */
@@ -61,7 +61,7 @@ type Commands<T> = (send: SendCommand) => Promise<T>;
  */
 export function kvstoreReservations(options: ReservationsOptions): ReservationStore {
   const { storeOf, records, isCluster, dueKey } = options;
-  const places: Places = {
+  const shards: ShardStores = {
     read: (counter, key) =>
       runAt(counter, key, async (send) => {
         const reply = await send('GET', key);
@@ -86,9 +86,9 @@ export function kvstoreReservations(options: ReservationsOptions): ReservationSt
     ...options,
     key: dueKey,
     store: records,
-    end: (counter) => endExpired(places, counter),
+    end: (counter) => endExpired(shards, counter),
   });
-  const spread = new SpreadReservations(places, due);
+  const spread = new SpreadReservations(shards, due);
 
   /** Runs commands on a key, or on one that is beside a counter. */
   function runAt<T>(counter: Counted | undefined, key: string, commands: Commands<T>): Promise<T> {
@@ -97,21 +97,21 @@ export function kvstoreReservations(options: ReservationsOptions): ReservationSt
 
   /** See the keys of {@link RESERVATION}. */
   function twoKeysOf(step: ReservationStep): readonly string[] {
-    if (deciderOf(step.limit) instanceof TokenBucket) return [step.key, places.nameBeside(step, 'given_back')];
+    if (deciderOf(step.limit) instanceof TokenBucket) return [step.key, shards.nameBeside(step, 'given_back')];
     const [first, second = first] = keysOf(step);
     return [first!.key, second!.key];
   }
 
   /** The open reservations of a counter: a sorted set by the time at which they expire. */
   function listOf(counter: Counted): string {
-    return places.nameBeside(counter, 'reservations');
+    return shards.nameBeside(counter, 'reservations');
   }
 
   return {
     readRecord: (key) => spread.readRecord(key),
     changeReservation: async (change) => {
       const isOnePlace = !isCluster && change.steps.every((step) => storeOf(step) === records);
-      const changing = isOnePlace ? places.change(undefined, change) : spread.changeReservation(change);
+      const changing = isOnePlace ? shards.change(undefined, change) : spread.changeReservation(change);
       return changing.finally(() => change.steps.some(isGivenBack) && due.handled());
     },
     freed$: due.freed$,
@@ -128,11 +128,11 @@ export function kvstoreReservations(options: ReservationsOptions): ReservationSt
 }
 
 /** Ends some reservations of a counter that have expired: opening another one does, also one that is denied. */
-function endExpired(places: Places, { key, limit }: Counted): Promise<unknown> {
+function endExpired(shards: ShardStores, { key, limit }: Counted): Promise<unknown> {
   const step = { key, limit, hits: 0, denies: 'never', member: undefined } as const;
   const opens = { ttl: 1, isDenied: true, domain: '' };
   const none = { before: undefined, after: undefined, lifetime: 1, now: 0 };
-  return places.change(step, { ...none, key: places.nameBeside(step, 'reservation:'), opens, steps: [step] });
+  return shards.change(step, { ...none, key: shards.nameBeside(step, 'reservation:'), opens, steps: [step] });
 }
 
 /**

@@ -16,7 +16,7 @@ import {
 } from '../../../streams/ports/reservations';
 
 /** The servers, each step of which reaches a record, and counters that are beside it. */
-export interface Places {
+export interface ShardStores {
   /** @param counter beside which the key is; undefined: it is that of a reservation */
   read(counter: Counted | undefined, key: string): Promise<string | undefined>;
   change(counter: Counted | undefined, change: ReservationChange): Promise<ReservationResult>;
@@ -61,16 +61,16 @@ type Ending = Pick<ReservationChange, 'steps' | 'lifetime' | 'now'>;
  *   does them.
  */
 export class SpreadReservations implements Pick<ReservationStore, 'readRecord' | 'changeReservation'> {
-  readonly #places: Places;
+  readonly #shards: ShardStores;
   readonly #due: Due;
 
-  constructor(places: Places, due: Due) {
-    this.#places = places;
+  constructor(shards: ShardStores, due: Due) {
+    this.#shards = shards;
     this.#due = due;
   }
 
   async readRecord(key: string): Promise<string | undefined> {
-    const text = await this.#places.read(undefined, key);
+    const text = await this.#shards.read(undefined, key);
     return text?.startsWith(PENDING) === true ? undefined : this.#complete(key, text);
   }
 
@@ -171,7 +171,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
 
   /** What holds nothing has no record, and is only read. */
   async #countOne(change: ReservationChange, step: ReservationStep, attempt = ''): Promise<CountedStep> {
-    const result = await this.#places.change(step, {
+    const result = await this.#shards.change(step, {
       ...this.#beside(change, step),
       after: holdsNothing(step) ? undefined : `${COUNTED} ${attempt}`,
       opens: { ...change.opens!, isDenied: false },
@@ -207,11 +207,11 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     for (const step of steps) {
       if (holdsNothing(step)) continue;
       const beside = this.#beside(change, step);
-      const before = await this.#places.read(step, beside.key);
+      const before = await this.#shards.read(step, beside.key);
       const counted = stepIn(before, COUNTED);
       if (counted === undefined || !isOwn(attemptOf(before!))) continue;
       const back = { ...step, hits: -counted.added, held: counted.added, hold: holdText(counted.found) };
-      await this.#places.change(step, { ...beside, before, after: undefined, steps: [back] });
+      await this.#shards.change(step, { ...beside, before, after: undefined, steps: [back] });
     }
   }
 
@@ -278,7 +278,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
       // Of a step without a member there is no record before. What is done is not done again: such a record is there,
       // which of a step without a member outlives that of the reservation, or the reservation is not in the list of the
       // counter any more.
-      const before = step.member === undefined ? undefined : await this.#places.read(step, beside.key);
+      const before = step.member === undefined ? undefined : await this.#shards.read(step, beside.key);
       const found =
         stepIn(before, ENDED) ?? (await this.#endOne(step, { ...beside, before, after: ENDED, steps: [step] }));
       lines.push(lineOf(found));
@@ -289,7 +289,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
   }
 
   async #endOne(step: ReservationStep, change: ReservationChange): Promise<StepDone> {
-    const result = await this.#places.change(step, change);
+    const result = await this.#shards.change(step, change);
     if (result.outcome === 'done') return firstOf(result);
     return (result.outcome === 'changed' ? stepIn(result.record, ENDED) : undefined) ?? NOTHING_DONE;
   }
@@ -302,7 +302,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     after: string | undefined,
   ): Promise<ReservationResult> {
     const { key, lifetime, now } = change;
-    return this.#places.change(undefined, { key, before, after, lifetime, now, steps: [] });
+    return this.#shards.change(undefined, { key, before, after, lifetime, now, steps: [] });
   }
 
   /** What the record of a step has in common in all changes. */
@@ -314,7 +314,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     // What ends at another time is another reservation with this id.
     const [name, lasts] =
       step.member === undefined ? [`${index}:${now}:${key}`, lifetime] : [step.member, lifetime - EARLIER];
-    const own = this.#places.nameBeside(step, `reservation:${name}`);
+    const own = this.#shards.nameBeside(step, `reservation:${name}`);
     return { key: own, before: undefined, lifetime: lasts, now, steps: [] };
   }
 }
