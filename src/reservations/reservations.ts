@@ -10,7 +10,7 @@ import type { LimitedDescriptor } from '../limiter/resolution';
 import type { Ruleset } from '../rules/ruleset';
 import type { Counter } from '../statistics/counter';
 import { STORE_ERRORS, type Statistics } from '../statistics/statistics';
-import type { DecisionLog, DecisionSource } from '../streams/pending';
+import type { DecisionLog, DecisionSource } from '../streams/in-flight-decision';
 import type { Caller } from '../streams/ports/decide';
 import {
   type EndedReservation,

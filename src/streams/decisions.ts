@@ -13,7 +13,13 @@ import { SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../statistics/sta
 import { dispatch } from './dispatch';
 import { type DecisionTimeouts, Expiries, type Timing } from './deadline';
 import { Lanes } from './lanes';
-import { type OutcomeCallbacks, type OutcomeCounters, Outcomes, Pending, hasReport } from './pending';
+import {
+  type OutcomeCallbacks,
+  type OutcomeCounters,
+  ResponseDelivery,
+  InFlightDecision,
+  hasReport,
+} from './in-flight-decision';
 import type { Counters } from './ports/counters';
 import type { ApplyOperations, Decide, PendingDecision, WindowCall } from './ports/decide';
 import type { WindowTracer } from './ports/tracer';
@@ -50,8 +56,8 @@ export interface Decisions {
    * calls.
    */
   readonly windows$: Observable<Batch>;
-  /** See {@link Outcomes.logTo}. */
-  readonly logTo: Outcomes['logTo'];
+  /** See {@link ResponseDelivery.logTo}. */
+  readonly logTo: ResponseDelivery['logTo'];
   /** Accepts no more requests: further ones fail with `shutting_down`, those in flight are still answered. */
   complete(): void;
 }
@@ -66,12 +72,12 @@ export interface Decisions {
  */
 export function decisions(options: DecisionsOptions): Decisions {
   const { limiter, local, leases, ruleset, counters, scheduler, statistics, timeouts = {}, tracer } = options;
-  const outcomes = new Outcomes(outcomeCounters(statistics), options);
+  const delivery = new ResponseDelivery(outcomeCounters(statistics), options);
   const expiries = new Expiries(scheduler);
   const lanes = new Lanes({
     ...{ scheduler, timeouts, expiries, tracer, local, leases },
     onBatch: countBatches(statistics),
-    errorOf: (thrown) => outcomes.errorOf(thrown),
+    errorOf: (thrown) => delivery.errorOf(thrown),
     onRetired: (lane) => local?.removeServer(lane),
   });
   leases?.connect({ send: sendAlone, later: (work, milliseconds) => scheduler.schedule(work, milliseconds) });
@@ -86,11 +92,11 @@ export function decisions(options: DecisionsOptions): Decisions {
       if (!isOpen) throw new DecisionError('shutting_down', 'the service is shutting down');
       decision = limiter.begin(request, rules, scheduler.now());
     } catch (error) {
-      outcomes.reject(request, observer, outcomes.errorOf(error));
+      delivery.reject(request, observer, delivery.errorOf(error));
       return ANSWERED;
     }
     const operations = leases?.decide(decision.operations, rules) ?? decision.operations;
-    const pending = new Pending(decision, operations, observer, outcomes);
+    const pending = new InFlightDecision(decision, operations, observer, delivery);
     if (operations.length === 0) pending.settle();
     else if (countNow !== undefined) pending.settleBy(countNow);
     else {
@@ -107,7 +113,7 @@ export function decisions(options: DecisionsOptions): Decisions {
    * The lease that a call has waited for is there, or there is none. @param error the store has not answered that it
    * was asked for
    */
-  function resume(pending: Pending, error?: DecisionError): void {
+  function resume(pending: InFlightDecision, error?: DecisionError): void {
     if (pending.isOver) return;
     pending.operations = leases!.decide(pending.operations, ruleset());
     if (pending.operations.length === 0) pending.settle();
@@ -135,7 +141,7 @@ export function decisions(options: DecisionsOptions): Decisions {
 
   const release: Decisions['release'] = (keys, released) => (leases ? leases.giveBack(keys, released) : released());
 
-  return { decide, apply, release, logTo: outcomes.logTo, windows$: lanes.windows$, complete };
+  return { decide, apply, release, logTo: delivery.logTo, windows$: lanes.windows$, complete };
 }
 
 /**

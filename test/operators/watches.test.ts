@@ -1,6 +1,6 @@
 import type { Decision } from '../../src/limiter/decision';
 import { MOST_WATCHES, WATCHED_MS, Watches } from '../../src/operators/watches';
-import type { DecisionLog } from '../../src/streams/pending';
+import type { DecisionLog } from '../../src/streams/in-flight-decision';
 import { descriptor } from '../support/data/requests';
 import { type RuleSketch, rulesetOf } from '../support/data/rules';
 import { TestService } from '../support/data/service';

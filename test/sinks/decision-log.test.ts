@@ -5,7 +5,7 @@ import type { RateLimitRequest } from '../../src/limiter/request';
 import { BoundedLines } from '../../src/sinks/logs/bounded-lines';
 import { decisionLines, type DecisionLinesOptions } from '../../src/sinks/logs/decision-log';
 import { Statistics } from '../../src/statistics/statistics';
-import type { DecisionSource } from '../../src/streams/pending';
+import type { DecisionSource } from '../../src/streams/in-flight-decision';
 import { CONTROL, HOSTILE, SHOWN } from '../support/data/hostile-text';
 import { parseDecisionLine } from '../support/data/decision-log-schema';
 import { descriptor, request } from '../support/data/requests';

@@ -2,7 +2,7 @@ import { DecisionError } from '../../counting/decision-error';
 import { type DescriptorOutcome, type Resolution, outcomeOf } from '../../limiter/resolution';
 import type { Descriptor } from '../../limiter/request';
 import { CODE_NAMES } from '../../limiter/verdict';
-import type { DecisionLog } from '../../streams/pending';
+import type { DecisionLog } from '../../streams/in-flight-decision';
 import type { Log } from '../../log/log';
 import type { EndedDescriptor } from '../../streams/ports/reservations';
 import { excerpt, listed } from '../../text/excerpt';

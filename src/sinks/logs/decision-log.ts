@@ -5,7 +5,7 @@ import type { Verdict } from '../../limiter/verdict';
 import type { LoadedSettings } from '../../settings/read-settings';
 import type { Statistics } from '../../statistics/statistics';
 import { ConditionLog } from '../../log/condition-log';
-import type { DecisionLog, DecisionSource } from '../../streams/pending';
+import type { DecisionLog, DecisionSource } from '../../streams/in-flight-decision';
 import type { Log } from '../../log/log';
 import { peerAddress } from '../../text/host-port';
 import { messageOf } from '../../text/thrown';

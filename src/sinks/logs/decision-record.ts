@@ -7,7 +7,7 @@ import { type Descriptor, type Entry, type RateLimitRequest, hitsOf } from '../.
 import type { Limit } from '../../counting/limit';
 import { describeLimit } from '../../limiter/metadata';
 import { CODE_NAMES, Code, type DescriptorStatus, type Verdict } from '../../limiter/verdict';
-import type { LoggedReservation } from '../../streams/pending';
+import type { LoggedReservation } from '../../streams/in-flight-decision';
 import type { EndedDescriptor, EndedReservation } from '../../streams/ports/reservations';
 import { excerpt } from '../../text/excerpt';
 

@@ -59,7 +59,7 @@ export interface OutcomeCounters {
 const REJECTIONS: ReadonlySet<DecisionErrorCode> = new Set(['invalid_request', 'no_configuration', 'too_much_work']);
 
 /** Delivers outcomes to observers, for all decisions of a service. */
-export class Outcomes {
+export class ResponseDelivery {
   readonly #byPolicy: OutcomeCounters['byPolicy'];
   readonly #storeErrors: Counter;
   readonly #serviceErrors: Counter;
@@ -153,7 +153,7 @@ const NOT_IN_TIME = timedOut();
  * A decision from its request to its outcome: a call of a pipeline window, and the handle with which its caller
  * cancels.
  */
-export class Pending implements WindowCall, PendingDecision {
+export class InFlightDecision implements WindowCall, PendingDecision {
   /** Parts that are not sent yet are not needed any more. */
   isCancelled = false;
   /** The caller does not wait any more. */
@@ -165,14 +165,19 @@ export class Pending implements WindowCall, PendingDecision {
   operations: readonly Operation[];
   readonly #decision: Decision;
   readonly #observer: DecisionObserver;
-  readonly #outcomes: Outcomes;
+  readonly #delivery: ResponseDelivery;
 
   // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per call
-  constructor(decision: Decision, operations: readonly Operation[], observer: DecisionObserver, outcomes: Outcomes) {
+  constructor(
+    decision: Decision,
+    operations: readonly Operation[],
+    observer: DecisionObserver,
+    delivery: ResponseDelivery,
+  ) {
     this.operations = operations;
     this.#decision = decision;
     this.#observer = observer;
-    this.#outcomes = outcomes;
+    this.#delivery = delivery;
   }
 
   get trace(): CallTrace | undefined {
@@ -192,7 +197,7 @@ export class Pending implements WindowCall, PendingDecision {
     this.#isAbandoned = true;
     this.isCancelled = !hasReport(this.operations);
     this.#decision.failed();
-    this.#outcomes.countStoreError();
+    this.#delivery.countStoreError();
   }
 
   /** Counts the operations by a store that does so before it returns, and settles. */
@@ -200,7 +205,7 @@ export class Pending implements WindowCall, PendingDecision {
     try {
       countNow(this.operations);
     } catch (error) {
-      this.fail(this.#outcomes.errorOf(error));
+      this.fail(this.#delivery.errorOf(error));
       return;
     }
     this.settle();
@@ -228,7 +233,7 @@ export class Pending implements WindowCall, PendingDecision {
     try {
       outcome = this.#decision.verdict();
     } catch (error) {
-      outcome = this.#outcomes.errorOf(error);
+      outcome = this.#delivery.errorOf(error);
     }
     this.#deliver(outcome);
   }
@@ -238,13 +243,13 @@ export class Pending implements WindowCall, PendingDecision {
     this.#isAnswered = true;
     this.#decision.failed();
     // One that is abandoned was counted as a failure then.
-    if (!this.#isAbandoned) this.#outcomes.countFailure(error, this.#observer);
+    if (!this.#isAbandoned) this.#delivery.countFailure(error, this.#observer);
     this.#deliver(error);
   }
 
   #deliver(outcome: Verdict | DecisionError): void {
     if (this.#isAbandoned && !hasReport(this.operations)) return;
-    this.#outcomes.deliverDecided(this.#decision, this.#observer, outcome, !this.#isAbandoned);
+    this.#delivery.deliverDecided(this.#decision, this.#observer, outcome, !this.#isAbandoned);
   }
 }
 
