@@ -1,6 +1,6 @@
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import { readDeployment } from '../../../src/sinks/counters/kvstore/deployment';
-import { Instance } from '../../../src/sinks/counters/kvstore/instance';
+import { StoreClient } from '../../../src/sinks/counters/kvstore/store-client';
 import { ServerStore } from '../../../src/sinks/counters/kvstore/server-store';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
@@ -42,7 +42,7 @@ describe('commands while every connection of the pool is busy', () => {
     const deployment = readDeployment(main);
     if (deployment.servers.kind !== 'single') throw new Error('the deployment is no single server');
     const parts = { options: main, deployment, store: options(main, { statistics }), tls: undefined };
-    store = new ServerStore(deployment.servers, new Instance({ ...parts, name: 'main', poolName: 'redis_pool' }));
+    store = new ServerStore(deployment.servers, new StoreClient({ ...parts, name: 'main', poolName: 'redis_pool' }));
     let isConnected = false;
     store.connected$.subscribe((state) => (isConnected = state));
     await until('it is connected', () => isConnected);

@@ -4,7 +4,7 @@ import { ClusterStore } from '../../../src/sinks/counters/kvstore/cluster-store'
 import type { CommandRunner } from '../../../src/sinks/counters/kvstore/administration';
 import type { SendCommand } from '../../../src/sinks/counters/kvstore/commands';
 import { readDeployment } from '../../../src/sinks/counters/kvstore/deployment';
-import { Instance, type Store } from '../../../src/sinks/counters/kvstore/instance';
+import { StoreClient, type Store } from '../../../src/sinks/counters/kvstore/store-client';
 import { kvstoreReservations } from '../../../src/sinks/counters/kvstore/reservations';
 import { ServerStore } from '../../../src/sinks/counters/kvstore/server-store';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
@@ -138,8 +138,8 @@ it.each(['single', 'cluster'] as const)(
     const { servers } = deployment;
     const store: Store =
       servers.kind === 'cluster'
-        ? new ClusterStore(servers.seeds, new Instance(parts))
-        : new ServerStore(servers, new Instance(parts));
+        ? new ClusterStore(servers.seeds, new StoreClient(parts))
+        : new ServerStore(servers, new StoreClient(parts));
     let isConnected = false;
     store.connected$.subscribe((state) => (isConnected = state));
     await until('it is connected', () => isConnected);

@@ -3,7 +3,7 @@ import { ClusterStore } from '../../../src/sinks/counters/kvstore/cluster-store'
 import type { CommandRunner } from '../../../src/sinks/counters/kvstore/administration';
 import type { SendCommand } from '../../../src/sinks/counters/kvstore/commands';
 import { readDeployment } from '../../../src/sinks/counters/kvstore/deployment';
-import { Instance } from '../../../src/sinks/counters/kvstore/instance';
+import { StoreClient } from '../../../src/sinks/counters/kvstore/store-client';
 import { kvstoreReservations } from '../../../src/sinks/counters/kvstore/reservations';
 import { keySlot } from '../../../src/sinks/counters/kvstore/slots';
 import { openReservationsOf } from '../../../src/operators/counters';
@@ -98,7 +98,7 @@ beforeEach(async () => {
     name: 'main',
     poolName: 'redis_pool',
   };
-  const opened = new ClusterStore(deployment.servers.seeds, new Instance(more));
+  const opened = new ClusterStore(deployment.servers.seeds, new StoreClient(more));
   store = opened;
   let isConnected = false;
   opened.connected$.subscribe((state) => (isConnected = state));

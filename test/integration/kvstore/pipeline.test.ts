@@ -2,7 +2,7 @@ import { firstValueFrom, switchMap } from 'rxjs';
 import { turnScheduler } from '../../../src/main/turn-scheduler';
 import { type Connection, connect } from '../../../src/sinks/counters/kvstore/connection';
 import { count } from '../../../src/sinks/counters/kvstore/count';
-import { KnownExpiries } from '../../../src/sinks/counters/kvstore/known-expiries';
+import { TtlCache } from '../../../src/sinks/counters/kvstore/ttl-cache';
 import { type Reply, CommandServer } from '../../support/servers/command-server';
 import { until } from '../../support/waiting/until';
 import { operation } from '../counters/scenarios';
@@ -11,10 +11,10 @@ const KNOWN = ['a', 'b', 'c'].map((key) => operation(key, 2));
 
 /** Options with which all keys are known. */
 function options() {
-  const known = new KnownExpiries();
+  const known = new TtlCache();
   known.forgetOld();
   known.add(KNOWN);
-  return { jitter: 0, isAsking: false, known, knownStates: new KnownExpiries(true) };
+  return { jitter: 0, isAsking: false, known, knownStates: new TtlCache(true) };
 }
 
 /** Passes a connection to a server on to a test, and closes it. Fails when the connection is lost, with the reason. */

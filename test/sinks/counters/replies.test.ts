@@ -1,7 +1,7 @@
 import { algorithmOf } from '../../../src/counting/limit';
 import type { Operation } from '../../../src/counting/operation';
 import { CountCall } from '../../../src/sinks/counters/kvstore/count-call';
-import { KnownExpiries } from '../../../src/sinks/counters/kvstore/known-expiries';
+import { TtlCache } from '../../../src/sinks/counters/kvstore/ttl-cache';
 import { checkedReply } from '../../../src/sinks/counters/kvstore/replies';
 import { allOrNothingGroup, operation } from '../../support/data/operations';
 
@@ -16,7 +16,7 @@ function limited(name: 'fixed_window' | 'sliding_window' | 'token_bucket', reque
 
 /** The reply to a script call with one operation, as it is read. */
 function read(each: Operation, reply: unknown) {
-  const [known, knownStates] = [new KnownExpiries(), new KnownExpiries(true)];
+  const [known, knownStates] = [new TtlCache(), new TtlCache(true)];
   return new CountCall([each], { jitter: 0, isAsking: false, known, knownStates }).read(reply, 'evalsha');
 }
 

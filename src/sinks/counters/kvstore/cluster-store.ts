@@ -33,7 +33,7 @@ import type { Connection } from './connection';
 import { count, countOn } from './count';
 import { type GroupResult, type SendCommand, commandsOn, joined } from './commands';
 import { MovingSlots } from './moving-slots';
-import { type Instance, type Store, QUIET, isAnswering } from './instance';
+import { type StoreClient, type Store, QUIET, isAnswering } from './store-client';
 import { SLOTS, SlotReader, type SlotRange, keySlot, readRedirect } from './slots';
 
 /** How often an operation is redirected at most. */
@@ -96,7 +96,7 @@ interface Sent {
  * write.
  */
 export class ClusterStore implements Store {
-  readonly #instance: Instance;
+  readonly #client: StoreClient;
   readonly #failures$ = new Subject<Error>();
   readonly #connected$ = new BehaviorSubject(false);
   readonly failures$ = this.#failures$.asObservable();
@@ -114,27 +114,27 @@ export class ClusterStore implements Store {
   readonly #tooManyNodes: ConditionLog;
   readonly #subscription = new Subscription();
 
-  constructor(seeds: readonly Server[], instance: Instance) {
-    this.#instance = instance;
-    const { clusterPipelineParallelism: parallelism, poolSize, timeout } = instance.options;
+  constructor(seeds: readonly Server[], client: StoreClient) {
+    this.#client = client;
+    const { clusterPipelineParallelism: parallelism, poolSize, timeout } = client.options;
     this.#moving = new MovingSlots(timeout);
     this.#lanes = { lanesAtOnce: parallelism === 0 ? poolSize : Math.min(parallelism, poolSize) };
     this.#unassigned = this.#unassignedLane();
-    const unknown = instance.conditionLog({
+    const unknown = client.conditionLog({
       begins: 'cannot read the cluster topology; retrying',
       ends: 'the cluster topology is known again',
     });
-    this.#slots = new SlotReader(seeds, instance, (error) => {
+    this.#slots = new SlotReader(seeds, client, (error) => {
       unknown.because(error.message);
       this.#failures$.next(error);
     });
-    this.#tooManyNodes = instance.conditionLog({
+    this.#tooManyNodes = client.conditionLog({
       begins: 'the cluster names more nodes than are used; calls with keys on the others fail',
       ends: 'the cluster names no more nodes than are used',
       fields: { used: MAX_NODES },
       quiet: QUIET,
     });
-    instance.onReadonly = () => this.#slots.refresh();
+    client.onReadonly = () => this.#slots.refresh();
     this.#subscription.add(
       this.#slots.slots$.subscribe((ranges) => {
         unknown.ended();
@@ -180,7 +180,7 @@ export class ClusterStore implements Store {
           throw slotUnassigned();
         }),
       );
-      return merge(this.#instance.connect(node.route.server, { counts: false }), left$);
+      return merge(this.#client.connect(node.route.server, { counts: false }), left$);
     });
   }
 
@@ -215,12 +215,12 @@ export class ClusterStore implements Store {
       deadline,
       send: async (indices, connection, isAsking) => {
         const sent = indices.map((index) => groups[index] as readonly Operation[]);
-        const options = { ...this.#instance.countOptions, isAsking };
+        const options = { ...this.#client.countOptions, isAsking };
         return this.#countsOf(await count(connection, sent, options), connection);
       },
     };
     const isNode = pool !== undefined && route !== undefined && this.#nodes.get(nameOf(route.server))?.pool === pool;
-    const { countOptions: options } = this.#instance;
+    const { countOptions: options } = this.#client;
     const first = isNode
       ? countOn(pool, { groups, options, deadline }, (results, connection) => {
           const outcomes = this.#countsOf(results, connection);
@@ -239,7 +239,7 @@ export class ClusterStore implements Store {
   #countsOf(counted: readonly GroupResult[], connection: Connection): readonly (readonly Stored[] | Error)[] {
     const outcomes = counted.map(countsOrError);
     const errors = outcomes.filter((outcome) => outcome instanceof Error);
-    this.#instance.counted(errors, connection);
+    this.#client.counted(errors, connection);
     return outcomes;
   }
 
@@ -301,7 +301,7 @@ export class ClusterStore implements Store {
     const redirected = mayRedirect ? this.#redirect(result, server, key) : undefined;
     if (redirected !== undefined) return redirected;
     if (replyCode(result) === 'TRYAGAIN' && this.#moving.tryAgain(keySlot(key))) return slotMoving();
-    return this.#instance.failed(result, connection, deadline);
+    return this.#client.failed(result, connection, deadline);
   }
 
   /** The route that a MOVED or ASK error names, undefined for other errors. The node has not counted the key. */
@@ -346,8 +346,8 @@ export class ClusterStore implements Store {
       this.#tooManyNodes.occurred({ nodes: this.#nodes.size + 1 });
       return undefined;
     }
-    const state = this.#instance.stateOf(name, () => pool.probe());
-    const pool: Pool = this.#instance.openPool(state, () => this.#instance.connect(server));
+    const state = this.#client.stateOf(name, () => pool.probe());
+    const pool: Pool = this.#client.openPool(state, () => this.#client.connect(server));
     const retired$ = new Subject<void>();
     const [route, askingRoute] = [new Route(server, false), new Route(server, true)];
     const parts = { pool, state, route, askingRoute, retired$ };
@@ -370,7 +370,7 @@ export class ClusterStore implements Store {
   }
 
   #lane(node: Partial<ClusterNode>, retired$: Observable<unknown>): CounterLane {
-    return this.#instance.lane(node.state, { apply: this.#apply.bind(this, node), instance: this.#lanes, retired$ });
+    return this.#client.lane(node.state, { apply: this.#apply.bind(this, node), instance: this.#lanes, retired$ });
   }
 
   /**

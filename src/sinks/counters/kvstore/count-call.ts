@@ -18,12 +18,12 @@ import { CALL, COUNT, DECIDED, RUN, RunKind, STOPPED } from './count-script';
 import type { ScriptArguments, ScriptCommand, Step } from './protocol';
 import { checkedValues, isTime } from './replies';
 import { InvalidReply } from './store-error';
-import type { KnownExpiries } from './known-expiries';
+import type { TtlCache } from './ttl-cache';
 
 export interface CountOptions extends CommandOptions {
-  readonly known: KnownExpiries;
+  readonly known: TtlCache;
   /** The known expiries of keys with the state of an algorithm. */
-  readonly knownStates: KnownExpiries;
+  readonly knownStates: TtlCache;
   /** Unix time in microseconds for the algorithms, in tests; undefined: the time of the server. */
   readonly now?: (() => number) | undefined;
 }

@@ -25,7 +25,7 @@ import type { ReservationStep } from '../../../streams/ports/reservations';
 import { endedAtOnce } from '../open-reservations';
 import type { CommandRunner } from './administration';
 import { isRejected, runScript } from './count';
-import { isPerSecond } from './instance';
+import { isPerSecond } from './store-client';
 import { PLACES } from './count-algorithms';
 import { DUE_LIFETIME } from './reservation-script';
 import { CLOCK, type Script, lua, script } from './script';

@@ -19,7 +19,7 @@ import {
 import type { ConditionLog } from '../../../log/condition-log';
 import { LONGEST_TABLE_KEY, tableKey } from '../../../text/table-key';
 import type { Connection } from './connection';
-import type { Instance, Store } from './instance';
+import type { StoreClient, Store } from './store-client';
 import { HEARTBEAT } from './pool';
 import { isReply } from './store-error';
 
@@ -49,7 +49,7 @@ export class FreedKeys {
   /** What others announce, while it is subscribed to. Never fails, never completes. */
   readonly freed$: Observable<Freed>;
   readonly #store: Store;
-  readonly #instance: Instance;
+  readonly #client: StoreClient;
   readonly #channel: string;
   readonly #name = randomBytes(6).toString('base64');
   readonly #gathered = new Set<string>();
@@ -60,30 +60,30 @@ export class FreedKeys {
   #rejectedUntil = 0;
 
   /** @param channel starts with CACHE_KEY_PREFIX, so that others on the server do not use it */
-  constructor(store: Store, instance: Instance, channel: string) {
+  constructor(store: Store, client: StoreClient, channel: string) {
     this.#store = store;
-    this.#instance = instance;
+    this.#client = client;
     this.#channel = channel;
     const fields = { channel };
-    this.#rejection = instance.conditionLog({
+    this.#rejection = client.conditionLog({
       begins: 'cannot use the channel of reduced counters; local caches notice them after LOCAL_CACHE_MAX_AGE',
       ends: 'the channel of reduced counters can be used again',
       fields,
     });
-    this.#foreign = instance.conditionLog({
+    this.#foreign = client.conditionLog({
       begins: 'a message on the channel of reduced counters is not one of weir; ignoring such messages',
       fields,
     });
-    this.#tooMany = instance.conditionLog({
+    this.#tooMany = client.conditionLog({
       begins: 'more counters are reduced than announced; local caches notice others after LOCAL_CACHE_MAX_AGE',
       fields: { ...fields, announced: MAX_GATHERED, milliseconds: GATHERED_FOR },
     });
-    const { scheduler, retryDelay } = instance;
+    const { scheduler, retryDelay } = client;
     this.freed$ = store.connected$.pipe(
       filter((isConnected) => isConnected),
       take(1),
       switchMap(() => store.connect()),
-      switchMap((connection) => merge(this.#listen(connection), heartbeat(connection, instance))),
+      switchMap((connection) => merge(this.#listen(connection), heartbeat(connection, client))),
       retry({ delay: (_, attempt) => timer(retryDelay(attempt), scheduler), resetOnSuccess: true }),
     );
   }
@@ -92,7 +92,7 @@ export class FreedKeys {
   announce(cacheKey: string): void {
     if (this.#gathered.size >= MAX_GATHERED) return this.#tooMany.occurred();
     this.#gathered.add(tableKey(cacheKey));
-    if (this.#gathered.size === 1) this.#instance.scheduler.schedule(() => void this.flush(), GATHERED_FOR);
+    if (this.#gathered.size === 1) this.#client.scheduler.schedule(() => void this.flush(), GATHERED_FOR);
     return undefined;
   }
 
@@ -120,7 +120,7 @@ export class FreedKeys {
       catchError((error: unknown) => {
         if (!isReply(error)) throw error;
         this.#rejected(error);
-        return timer(REJECTED_FOR, this.#instance.scheduler).pipe(
+        return timer(REJECTED_FOR, this.#client.scheduler).pipe(
           map(() => {
             throw error;
           }),
@@ -144,7 +144,7 @@ export class FreedKeys {
   }
 }
 
-function heartbeat(connection: Connection, { scheduler }: Instance): Observable<never> {
+function heartbeat(connection: Connection, { scheduler }: StoreClient): Observable<never> {
   return interval(HEARTBEAT, scheduler).pipe(
     tap(() => connection.ping(HEARTBEAT)),
     ignoreElements(),

@@ -21,7 +21,7 @@ import type { KvstoreOptions } from './deployment';
 import { ClusterStore } from './cluster-store';
 import { describeDeployment, readDeployment } from './deployment';
 import { FreedKeys } from './freed-keys';
-import { Instance, type Store, isPerSecond } from './instance';
+import { StoreClient, type Store, isPerSecond } from './store-client';
 import { kvstoreReservations } from './reservations';
 import { ServerStore } from './server-store';
 
@@ -59,7 +59,7 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
     deployment: readDeployment(options),
   }));
   const tls = read.some(({ deployment }) => deployment.tls) ? storeTls(tlsFiles, log) : undefined;
-  const instances = read.map((each) => new Instance({ ...each, store, tls }));
+  const instances = read.map((each) => new StoreClient({ ...each, store, tls }));
   const stores = instances.map(openStore);
   const [mainStore, perSecondStore = mainStore] = stores as [Store, Store?];
 
@@ -100,9 +100,9 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
 }
 
 /** Starts to connect to an instance. */
-function openStore(instance: Instance): Store {
-  const { servers } = instance.deployment;
-  return servers.kind === 'cluster' ? new ClusterStore(servers.seeds, instance) : new ServerStore(servers, instance);
+function openStore(client: StoreClient): Store {
+  const { servers } = client.deployment;
+  return servers.kind === 'cluster' ? new ClusterStore(servers.seeds, client) : new ServerStore(servers, client);
 }
 
 /**

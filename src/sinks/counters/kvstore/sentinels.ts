@@ -27,7 +27,7 @@ import { HEARTBEAT, RECONNECT } from './pool';
 import { portIn } from './replies';
 import { isReply } from './store-error';
 import type { StoreServers } from './deployment';
-import type { Instance } from './instance';
+import type { StoreClient } from './store-client';
 
 /** How soon a subscription that a sentinel has rejected is tried again, in milliseconds. */
 const RESUBSCRIBE = 5000;
@@ -52,7 +52,7 @@ interface Answer {
  * replica, about ten seconds later, and everything counted there in the meantime would be lost.
  */
 export class Sentinels {
-  readonly #instance: Instance;
+  readonly #client: StoreClient;
   readonly #servers: Extract<StoreServers, { kind: 'sentinel' }>;
   /** Undefined: no sentinel was queried yet, or the master that was named last cannot be used. */
   readonly #master$ = new BehaviorSubject<Server | undefined>(undefined);
@@ -66,15 +66,15 @@ export class Sentinels {
   readonly #tooMany: ConditionLog;
   readonly #subscription = new Subscription();
 
-  constructor(servers: Extract<StoreServers, { kind: 'sentinel' }>, instance: Instance) {
-    this.#instance = instance;
+  constructor(servers: Extract<StoreServers, { kind: 'sentinel' }>, client: StoreClient) {
+    this.#client = client;
     this.#servers = servers;
     this.#sentinels = servers.sentinels;
     this.#queries$ = defer(() => this.#query()).pipe(share());
-    this.#tooMany = instance.conditionLog({
+    this.#tooMany = client.conditionLog({
       begins: 'a sentinel names more sentinels than are used',
     });
-    instance.onReadonly = (server) => {
+    client.onReadonly = (server) => {
       this.#reject(server);
       this.#queryNow();
     };
@@ -94,7 +94,7 @@ export class Sentinels {
       return merge(answered$, master$).pipe(
         take(1),
         switchMap((master) => {
-          const connection$ = this.#instance.connect(master, { mustBeMaster: true });
+          const connection$ = this.#client.connect(master, { mustBeMaster: true });
           const rejected$ = tap<Connection>({ error: () => hasOthers() || this.#reject(nameOf(master)) });
           return merge(connection$.pipe(rejected$), this.#endOf(master));
         }),
@@ -136,10 +136,10 @@ export class Sentinels {
     const { masterName, sentinels } = this.#servers;
     const before = this.#master$.value;
     return firstAnswer(this.#sentinels, {
-      open: (sentinel) => this.#instance.connectToSentinel(sentinel),
+      open: (sentinel) => this.#client.connectToSentinel(sentinel),
       ask: (connection) => askFor(masterName, connection),
-      timeout: this.#instance.queryTimeout,
-      scheduler: this.#instance.scheduler,
+      timeout: this.#client.queryTimeout,
+      scheduler: this.#client.scheduler,
       problem: `no sentinel returned the address of the master ${masterName}`,
     }).pipe(
       map(({ server, answer }) => {
@@ -164,14 +164,14 @@ export class Sentinels {
    * logged, and the sentinels are queried every few seconds.
    */
   #watch(sentinel: Server): Observable<unknown> {
-    const rejection = this.#instance.conditionLog({
+    const rejection = this.#client.conditionLog({
       begins: 'a sentinel rejects SUBSCRIBE; failovers may be noticed late',
       ends: 'a sentinel accepts SUBSCRIBE again',
       fields: { sentinel: nameOf(sentinel) },
     });
-    const { scheduler } = this.#instance;
+    const { scheduler } = this.#client;
     const messages$ = new Subject<string>();
-    const connection$ = defer(() => this.#instance.connectToSentinel(sentinel)).pipe(
+    const connection$ = defer(() => this.#client.connectToSentinel(sentinel)).pipe(
       switchMap((connection) =>
         merge(
           defer(() => this.#subscribe(connection, messages$, rejection)).pipe(
@@ -208,7 +208,7 @@ export class Sentinels {
 
   /** Follows the first announcement of a sentinel and then, once a second, the newest. */
   #follow(messages$: Observable<string>, sentinel: Server): Observable<unknown> {
-    const tooMany = this.#instance.conditionLog({
+    const tooMany = this.#client.conditionLog({
       begins: 'a sentinel announces masters without pause; the newest of each second is used',
       fields: { sentinel: nameOf(sentinel) },
     });
@@ -216,7 +216,7 @@ export class Sentinels {
     return messages$.pipe(
       concatMap((message) => announcedMaster(message, this.#servers.masterName)),
       tap(() => (received += 1)),
-      throttleTime(FOLLOW_INTERVAL, this.#instance.scheduler, { leading: true, trailing: true }),
+      throttleTime(FOLLOW_INTERVAL, this.#client.scheduler, { leading: true, trailing: true }),
       tap((master) => {
         if (received > 1) tooMany.occurred({ left_out: received - 1 });
         received = 0;

@@ -9,7 +9,7 @@ import { callsOf, countOn } from './count';
 import type { Deadline } from '../../../streams/deadline';
 import type { ServerState } from '../../../streams/server-state';
 import type { StoreServers } from './deployment';
-import { type Instance, type Store, isAnswering } from './instance';
+import { type StoreClient, type Store, isAnswering } from './store-client';
 import type { Pool } from './pool';
 import { Sentinels } from './sentinels';
 import { isReply } from './store-error';
@@ -22,28 +22,28 @@ export class ServerStore implements Store {
   readonly connected$: Observable<boolean>;
   readonly failures$: Observable<Error>;
   readonly connect: () => Observable<Connection>;
-  readonly #instance: Instance;
+  readonly #client: StoreClient;
   readonly #sentinels: Sentinels | undefined;
   readonly #state: ServerState;
   readonly #pool: Pool;
   readonly #lane: CounterLane;
   readonly #windows: CommandWindows;
 
-  constructor(servers: Exclude<StoreServers, { kind: 'cluster' }>, instance: Instance) {
-    this.#instance = instance;
+  constructor(servers: Exclude<StoreServers, { kind: 'cluster' }>, client: StoreClient) {
+    this.#client = client;
     const name = servers.kind === 'single' ? nameOf(servers.server) : servers.masterName;
-    this.#state = instance.stateOf(name, () => this.#pool.probe());
-    this.#lane = instance.lane(this.#state, {
+    this.#state = client.stateOf(name, () => this.#pool.probe());
+    this.#lane = client.lane(this.#state, {
       apply: this.#apply.bind(this),
       instance: { lanesAtOnce: 1 },
     });
     if (servers.kind === 'single') {
-      this.connect = () => instance.connect(servers.server, { counts: false });
-      this.#pool = instance.openPool(this.#state, () => instance.connect(servers.server));
+      this.connect = () => client.connect(servers.server, { counts: false });
+      this.#pool = client.openPool(this.#state, () => client.connect(servers.server));
     } else {
-      const sentinels = (this.#sentinels = new Sentinels(servers, instance));
+      const sentinels = (this.#sentinels = new Sentinels(servers, client));
       this.connect = () => sentinels.connect(() => this.#pool.isConnected);
-      this.#pool = instance.openPool(this.#state, this.connect);
+      this.#pool = client.openPool(this.#state, this.connect);
     }
     this.#windows = new CommandWindows(this.#pool, this.#lane.pipeline);
     this.connected$ = isAnswering(this.#pool, this.#state);
@@ -57,7 +57,7 @@ export class ServerStore implements Store {
   run<T>(_key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
     return this.#windows.run((connection) =>
       commands(commandsOn(connection, false)).catch((error: Error) => {
-        throw isReply(error) ? this.#instance.failed(error, connection) : error;
+        throw isReply(error) ? this.#client.failed(error, connection) : error;
       }),
     );
   }
@@ -70,7 +70,7 @@ export class ServerStore implements Store {
 
   #apply(batch: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
     const groups = callsOf(batch);
-    const { countOptions: options } = this.#instance;
+    const { countOptions: options } = this.#client;
     return countOn(this.#pool, { groups, options, deadline }, (results, connection) => {
       const [first] = results;
       // The connection was lost before the first reply.
@@ -84,12 +84,12 @@ export class ServerStore implements Store {
     group: readonly Operation[],
     { connection, deadline }: { readonly connection: Connection; readonly deadline: Deadline },
   ): readonly Result[] {
-    const instance = this.#instance;
+    const client = this.#client;
     if (result instanceof Error) {
-      const failure = instance.failed(result, connection, deadline);
+      const failure = client.failed(result, connection, deadline);
       return group.map(() => failure);
     }
-    if (instance.counted(result, connection)) return result;
-    return result.map((each) => (each instanceof Error ? instance.failed(each, connection) : each));
+    if (client.counted(result, connection)) return result;
+    return result.map((each) => (each instanceof Error ? client.failed(each, connection) : each));
   }
 }

@@ -2,7 +2,7 @@ import { type Observable, Subject, combineLatest, defer, map, merge, repeat, ret
 import { formatHostPort, parseServerAddress } from '../../../text/host-port';
 import { type Server, nameOf } from '../server-address';
 import { type Connection, firstAnswer } from './connection';
-import type { Instance } from './instance';
+import type { StoreClient } from './store-client';
 import { portIn } from './replies';
 
 export const SLOTS = 16_384;
@@ -28,23 +28,23 @@ export interface SlotRange {
 export class SlotReader {
   /** The slots: now, every few seconds, and after {@link refresh}. Never fails, never completes. */
   readonly slots$: Observable<readonly SlotRange[]>;
-  readonly #instance: Instance;
+  readonly #client: StoreClient;
   readonly #seeds: readonly Server[];
   readonly #refresh$ = new Subject<void>();
   /** In the order of queries. */
   #nodes: readonly Server[];
 
   /** @param onFailure called for each read in which every node failed. It is retried. */
-  constructor(seeds: readonly Server[], instance: Instance, onFailure: (error: Error) => void) {
-    this.#instance = instance;
+  constructor(seeds: readonly Server[], client: StoreClient, onFailure: (error: Error) => void) {
+    this.#client = client;
     this.#seeds = seeds;
     this.#nodes = seeds;
-    const { scheduler } = instance;
+    const { scheduler } = client;
     this.slots$ = defer(() => this.#read()).pipe(
       retry({
         delay: (error: Error, attempt) => {
           onFailure(error);
-          return timer(instance.retryDelay(attempt), scheduler);
+          return timer(client.retryDelay(attempt), scheduler);
         },
       }),
       repeat({
@@ -61,12 +61,12 @@ export class SlotReader {
 
   #read(): Observable<readonly SlotRange[]> {
     const servers = distinct([...this.#nodes, ...this.#seeds]);
-    const timeout = this.#instance.queryTimeout;
+    const timeout = this.#client.queryTimeout;
     return firstAnswer(servers, {
-      open: (server) => this.#instance.connect(server, { counts: false, timeout }),
+      open: (server) => this.#client.connect(server, { counts: false, timeout }),
       ask: readSlots,
       timeout,
-      scheduler: this.#instance.scheduler,
+      scheduler: this.#client.scheduler,
       problem: 'no cluster node returned the slots',
     }).pipe(
       map(({ server, answer }) => {

@@ -15,7 +15,7 @@ const MAX_KEY_LENGTH = 256;
  * that scripts need not examine it at every hit. A key that expires and is created again gets its expiry regardless of
  * this memory. Only the expiry of a key in use that another program removes or shortens is set again that much later.
  */
-export class KnownExpiries {
+export class TtlCache {
   readonly #lifetime: number;
   /** The length of the longest window of each key, in seconds. */
   #lengths = new Map<string, number>();

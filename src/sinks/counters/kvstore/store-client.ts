@@ -16,7 +16,7 @@ import { Pool, PoolStatistics, RECONNECT, connectBackoff } from './pool';
 import { isReply, replyCode, storeError } from './store-error';
 import { Evictions } from './evictions';
 import type { CountOptions } from './count-call';
-import { KnownExpiries } from './known-expiries';
+import { TtlCache } from './ttl-cache';
 import type { CommandRunner } from './administration';
 import type { StepResult } from './commands';
 
@@ -59,7 +59,7 @@ export function isAnswering({ connected$ }: Pool, { reports$ }: ServerState): Ob
   );
 }
 
-export interface InstanceParts {
+export interface StoreClientParts {
   readonly options: InstanceOptions;
   readonly deployment: Deployment;
   readonly store: KvstoreOptions;
@@ -86,7 +86,7 @@ const LINES = {
 };
 
 /** What a store of any kind makes connections, pools and lanes with, turns replies into counts with, and logs with. */
-export class Instance {
+export class StoreClient {
   readonly options: InstanceOptions;
   readonly deployment: Deployment;
   readonly scheduler: Timing;
@@ -98,7 +98,7 @@ export class Instance {
   readonly queryTimeout: number;
   /** The delays of start-up until the first connection, then those after a loss. */
   readonly retryDelay: Backoff;
-  readonly #parts: InstanceParts;
+  readonly #parts: StoreClientParts;
   readonly #statistics: PoolStatistics;
   readonly #unusedPassword: ConditionLog;
   readonly #errors: ConditionLog;
@@ -108,7 +108,7 @@ export class Instance {
   readonly #evictions: Evictions | undefined;
   readonly #current: () => Deployment;
 
-  constructor(parts: InstanceParts) {
+  constructor(parts: StoreClientParts) {
     const { options, deployment, store, poolName } = parts;
     const { startup, expirationJitterMaxSeconds, statistics } = store;
     this.#parts = parts;
@@ -118,8 +118,8 @@ export class Instance {
     this.queryTimeout = Math.min(options.timeout || QUERY_TIMEOUT, QUERY_TIMEOUT);
     this.countOptions = {
       jitter: expirationJitterMaxSeconds,
-      known: new KnownExpiries(),
-      knownStates: new KnownExpiries(true),
+      known: new TtlCache(),
+      knownStates: new TtlCache(true),
       isAsking: false,
       now: store.now,
     };
