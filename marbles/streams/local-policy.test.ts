@@ -30,7 +30,7 @@ class Server extends ScriptedLane {
   }
 
   override apply(batch: readonly Operation[], deadline: Deadline): PromiseLike<readonly Result[]> {
-    deadline.hasBegun = this.state !== 'busy';
+    deadline.mayHaveCounted = this.state !== 'busy';
     return super.apply(batch, deadline);
   }
 

@@ -59,11 +59,11 @@ export class LocalCounts {
   #unsentBytes = 0;
   /** When ended windows were removed, in Unix seconds. */
   #swept = 0;
-  readonly #table: SharedCounts;
+  readonly #table: ScaledCounts;
 
   constructor(options: LocalCountsOptions) {
     this.#options = options;
-    this.#table = new SharedCounts(this.#counts, options.share);
+    this.#table = new ScaledCounts(this.#counts, options.share);
   }
 
   /**
@@ -237,7 +237,7 @@ export class LocalCounts {
  * The counts to compare with the limits. The hits of the others are those that they let pass before this one, so that
  * the first hit after the last count of the store is just one more.
  */
-class SharedCounts extends TimedCounts {
+class ScaledCounts extends TimedCounts {
   readonly #share: () => number;
 
   constructor(counts: ExpiringCounts, share: () => number) {

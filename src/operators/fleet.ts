@@ -33,9 +33,9 @@ const APART = 50;
 /** Milliseconds from the end of a round, in which each is asked once, to the beginning of the next one. */
 const PAUSE = 3_000;
 /** Milliseconds that an answer about all instances waits for a round. */
-const PATIENCE = 1_500;
+const WAIT_MS = 1_500;
 /** Milliseconds that an instance which ends waits for the others to take what it knows. */
-export const LEAVE_PATIENCE = 3_000;
+export const LEAVE_WAIT_MS = 3_000;
 /** Most characters that are kept of a text of a peer. */
 const LONGEST = 200;
 /** Differences that the state of the instances names. */
@@ -217,7 +217,7 @@ export class FleetView {
   /** Asks the others, and waits for them a little. */
   async look(own: Compared): Promise<void> {
     this.#look(own);
-    await inTime(PATIENCE, this.#round);
+    await inTime(WAIT_MS, this.#round);
   }
 
   /** An instance says that it ends: takes what it knows. */
@@ -233,7 +233,7 @@ export class FleetView {
       this.#peers === undefined ? await this.#options.find() : Array.from(this.#peers.values(), ({ peer }) => peer);
     const left = peers.slice(0, MOST_PEERS).map((peer) => peer.leaves(this.#options.id).catch(() => undefined));
     await inTime(
-      LEAVE_PATIENCE,
+      LEAVE_WAIT_MS,
       Promise.all(left).then(() => undefined),
     );
   }

@@ -58,7 +58,7 @@ export class Deadline {
   /**
    * Whether the store may have counted some of it. A lane that lets work wait before it is sent sets it to false first.
    */
-  hasBegun = true;
+  mayHaveCounted = true;
   /** What follows the answer, set before that: until it is done, the work is in flight, and nothing overtakes it. */
   writing: PromiseLike<unknown> | undefined;
   #connection: Cuttable | undefined;
@@ -69,7 +69,7 @@ export class Deadline {
    * A connection carries the work from now on: it is cut when the deadline passes, unless {@link left} is called first.
    */
   begin(connection: Cuttable): void {
-    this.hasBegun = true;
+    this.mayHaveCounted = true;
     if (this.#connection === undefined) this.#connection = connection;
     else (this.#others ??= new Set()).add(connection);
   }

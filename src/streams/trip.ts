@@ -237,7 +237,7 @@ export class LaneTrips {
   #unanswered(trip: WindowTrip): void {
     if (trip.epoch.settled.closed) return;
     trip.trace?.ended('store_timeout');
-    this.#fail(trip, timedOut({ isUncounted: !trip.hasBegun }));
+    this.#fail(trip, timedOut({ isUncounted: !trip.mayHaveCounted }));
   }
 
   #fail(trip: WindowTrip, failure: DecisionError): void {
@@ -334,7 +334,7 @@ export class LaneTrips {
     function fail(failure: DecisionError): void {
       ended(taken.map(() => failure));
     }
-    const trip = new UnsentTrip(() => fail(timedOut({ isUncounted: !trip.hasBegun })));
+    const trip = new UnsentTrip(() => fail(timedOut({ isUncounted: !trip.mayHaveCounted })));
     trips.begin(trip, timeouts.ofCalls ?? timeouts.byPolicy);
     lane.apply(taken, trip).then(
       (results) => {

@@ -51,11 +51,11 @@ const ANSWER_LIMIT = 5_000;
  */
 type BatchMessage = (string | OperationHeader)[];
 
-type OperationHeader = readonly [hits: number, requestsPerUnit: number, lengthSeconds: number, more?: More];
+type OperationHeader = readonly [hits: number, requestsPerUnit: number, lengthSeconds: number, more?: OperationDetails];
 
 type OfOperation = Pick<Operation, 'calls' | 'onlyInWindow' | 'purpose' | 'blockKey' | 'endsBlock'>;
 
-interface More extends Readonly<Partial<OfOperation>>, Pick<CountedLimit, 'endsAt'> {
+interface OperationDetails extends Readonly<Partial<OfOperation>>, Pick<CountedLimit, 'endsAt'> {
   readonly algorithm?: Omit<AlgorithmLimit, 'requestsPerUnit'> | undefined;
   readonly lease?: Pick<LeaseRequest, 'wants' | 'milliseconds'> | undefined;
   /** The group that begins with the operation; `same`: the group of the operation before. */
@@ -285,7 +285,7 @@ function isAlike(one: Operation, other: Operation): boolean {
   );
 }
 
-function termsOf({ name, burst, lengthSeconds, postpaid, blockFor }: Algorithm): More['algorithm'] {
+function termsOf({ name, burst, lengthSeconds, postpaid, blockFor }: Algorithm): OperationDetails['algorithm'] {
   return { name, burst, lengthSeconds, postpaid, blockFor };
 }
 
@@ -308,7 +308,7 @@ function operationsIn(message: BatchMessage): readonly Operation[] {
   const operations: Operation[] = [];
   let hits = 0;
   let limit: CountedLimit = { requestsPerUnit: 0, lengthSeconds: 0 };
-  let last: More | undefined;
+  let last: OperationDetails | undefined;
   let group: Group | undefined;
   for (const item of message) {
     if (typeof item === 'string') {

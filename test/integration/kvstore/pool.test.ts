@@ -121,7 +121,7 @@ it('a window whose time ends, or that is abandoned, while it waits for a connect
   abandoned.abandon();
   await expect(waiting).rejects.toMatchObject(late);
   await expect(pool.use(abandoned, () => Promise.resolve())).rejects.toMatchObject(late);
-  expect(abandoned.hasBegun).toBe(false);
+  expect(abandoned.mayHaveCounted).toBe(false);
   released$.next();
   await busy;
   expect(await pool.use(new Deadline(), () => Promise.resolve('served'))).toBe('served');

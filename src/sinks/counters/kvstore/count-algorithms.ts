@@ -40,9 +40,9 @@ export function windowValue(index: string): string {
  * - `cut` lowers such a state of a report to the largest one.
  * - `outlive` makes `expiry` and `left` longer for a state that lasts longer than that of a full counter.
  * - `giveBack` sets `isOver` if `hits` that are given back, negative, do not count any more.
- * - `lend` takes `granted` hits, at most `wants`, from `state` and `other`.
+ * - `reserve` takes `granted` hits, at most `wants`, from `state` and `other`.
  */
-type Part = 'open' | 'correct' | 'call' | 'cut' | 'outlive' | 'giveBack' | 'lend';
+type Part = 'open' | 'correct' | 'call' | 'cut' | 'outlive' | 'giveBack' | 'reserve';
 
 /** The numbers of a {@link LIMIT} that differ between algorithms. */
 export type Numbers = Readonly<Record<'most' | 'mostPart' | 'ceiling' | 'parts' | 'window', number>>;
@@ -76,7 +76,7 @@ function windows(weight: string) {
     cut: lua`
     ${LIMIT.read('limit', 1, 'ceiling')}
     state = math.min(state, ceiling)`,
-    lend: lua`
+    reserve: lua`
     granted = grantOf(wants, most - state - ${weight})
     state = state + granted`,
   };
@@ -164,7 +164,7 @@ const STORED: Readonly<Record<Algorithm['name'], StoredAlgorithm>> = {
       expiry, left = expiry + debt, left + debt`,
     giveBack: lua`
       isOver = time > onlyIn or state + hits < ${LEAST_RETURNABLE}`,
-    lend: lua`
+    reserve: lua`
       local whole = other > 0 and state + 1 or state
       local full = math.max(whole, during)
       wants = math.min(wants, math.floor((most - 2 - full) / perHit))

@@ -70,7 +70,7 @@ export class CountCall implements ScriptArguments {
       const end = index + groupLength(operations, index);
       if (operation.limit.algorithm !== undefined) this.#decide(operations.slice(index, end));
       else if (operation.group !== undefined) this.#stop(operations.slice(index, end));
-      else if (isLent(operation)) this.#countAndLend(operation);
+      else if (reservesHits(operation)) this.#countAndReserve(operation);
       else this.#count(operation);
       index = end;
     }
@@ -109,10 +109,10 @@ export class CountCall implements ScriptArguments {
     this.#add(this.#counted!.run);
   }
 
-  #countAndLend({ hits, limit, lease }: Operation): void {
+  #countAndReserve({ hits, limit, lease }: Operation): void {
     const [expiry, left] = [lifetimeOf(limit) + this.#random, secondsLeft(limit)];
     const values = { hits: `"${hits}"`, expiry, left, limit: limit.requestsPerUnit, wants: lease!.wants };
-    this.#add(RunKind.countAndLend.write(values));
+    this.#add(RunKind.countAndReserve.write(values));
     this.#values += 1;
   }
 
@@ -135,9 +135,9 @@ export class CountCall implements ScriptArguments {
     let times = '';
     for (const call of calls) times += `${times === '' ? '[' : ','}${call.times}`;
     let run = decision(operations, `${times}]`);
-    const isExact = isLent(first) || first.onlyInWindow !== undefined;
+    const isExact = reservesHits(first) || first.onlyInWindow !== undefined;
     for (const operation of operations) run += `,${this.#decided(operation, calls, isExact)}`;
-    this.#values += isLent(first) ? 2 : operations.length * (isBlocking(operations) ? 3 : 1);
+    this.#values += reservesHits(first) ? 2 : operations.length * (isBlocking(operations) ? 3 : 1);
     this.#add(run);
   }
 
@@ -278,7 +278,7 @@ function resultsIn(
     at += algorithm === undefined ? 1 : 2;
     blocks += 2;
     if (algorithm !== undefined && at === states) at = end;
-    const granted = isLent(operation) ? values[at] : undefined;
+    const granted = reservesHits(operation) ? values[at] : undefined;
     if (granted !== undefined) at += 1;
     if (first instanceof Error) return first;
     const result = algorithm === undefined ? first : stateOf(algorithm, { first, second, block, now });
@@ -311,7 +311,7 @@ function stateOf(algorithm: Algorithm, read: ReadState): LimitState {
 }
 
 /** Whether the operation takes hits for later calls; one that gives hits back takes none. */
-export function isLent({ lease, onlyInWindow }: Operation): boolean {
+export function reservesHits({ lease, onlyInWindow }: Operation): boolean {
   return lease !== undefined && lease.wants > 0 && onlyInWindow === undefined;
 }
 
@@ -323,9 +323,9 @@ function decision(operations: readonly Operation[], calls: string): string {
   if (isBlocking(operations)) return RunKind.block.write({ size, calls, endsBlock, isReport: isReported(first) });
   if (onlyIn !== undefined) return RunKind.giveBack.write({ size, calls, onlyIn });
   if (isReported(first)) return RunKind.report.write({ size, calls });
-  if (!isLent(first)) return RunKind.decide.write({ size, calls });
+  if (!reservesHits(first)) return RunKind.decide.write({ size, calls });
   const { wants, milliseconds } = lease!;
   const perHit = limit.algorithm instanceof TokenBucket ? limit.algorithm.microsecondsPerHit : 1;
   // Not spread: that takes microseconds.
-  return RunKind.decideAndLend.write({ size, calls, wants, during: Math.ceil(milliseconds * 1000), perHit });
+  return RunKind.decideAndReserve.write({ size, calls, wants, during: Math.ceil(milliseconds * 1000), perHit });
 }

@@ -198,7 +198,7 @@ const COUNTS = {
   /** Adds to keys that are known to have an expiry: no TTL is read, unless the key may be new. */
   addToExpiring: new Kind(2, ...COUNTED).does(counted('change')),
   /** As `count`, then adds hits for later calls, as many as a lease may have: see `grantOf`. */
-  countAndLend: new Kind(3, ...COUNTED, 'limit', 'wants').does(lua`
+  countAndReserve: new Kind(3, ...COUNTED, 'limit', 'wants').does(lua`
     for i = used + 1, used + times do
       local stored, granted = step(KEYS[i], tonumber(hits), hits, expiry, left), 0
       if type(stored) == 'number' then
@@ -252,14 +252,14 @@ const DECISIONS = {
    * Lets calls pass, then counts hits for later calls, as many as a lease may have: see `Algorithm.reserve`. `during`:
    * for how long they may be used, in microseconds; `perHit`: the microseconds that one takes from a token bucket.
    */
-  decideAndLend: new Kind(6, ...CALLED, 'wants', 'during', 'perHit').does(lua`
+  decideAndReserve: new Kind(6, ...CALLED, 'wants', 'during', 'perHit').does(lua`
       ${calls()}
       count = count + 1
       if not err then
         ${DECIDED.read('list', 'at', 'number')}
         ${LIMIT.read('limits[number]', 1, 'algorithm', 'most', 'window')}
         local state, other, granted = states[1], others[1]
-        ${byAlgorithm('lend')}
+        ${byAlgorithm('reserve')}
         states[1], others[1], results[count] = state, other, granted
       end`),
   /** Counts reports, which count also beyond the limit: each step has one limit. */
@@ -299,8 +299,8 @@ function byKind(kinds: Readonly<Record<string, Kind<string>>>, branch: (each: Ki
  *   limits that have an algorithm, ARGV[2]: JSON, a list of them, each a {@link LIMIT}; and in tests ARGV[3]: the Unix
  *   time in microseconds, instead of that of the server, which does not depend on the clocks of its callers.
  * - Result: a list with a count for each step that is not decided, or the error of its key; for each limit of one
- *   that is, its state before the calls, or the error of a key of its step and any number; after a step that lends, the
- *   hits that were taken; if there are limits with an algorithm, the time at the end.
+ *   that is, its state before the calls, or the error of a key of its step and any number; after a step that reserves,
+ *   the hits that were taken; if there are limits with an algorithm, the time at the end.
  * - Atomic, because a key must not be left without expiry between its increment and its EXPIRE, because subtracting
  *   down to 0 reads and then writes, because otherwise concurrent calls would all see room below a limit before any of
  *   them is counted, and because a call that is denied must not change anything.

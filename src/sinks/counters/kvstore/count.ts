@@ -14,7 +14,7 @@ import {
 } from './commands';
 import type { Deadline } from '../../../streams/deadline';
 import type { Connection } from './connection';
-import { CountCall, type CountOptions, isLent } from './count-call';
+import { CountCall, type CountOptions, reservesHits } from './count-call';
 import { type ScriptCommand, type Step, encodeAdditions, encodeScriptCall } from './protocol';
 import type { Pool } from './pool';
 import type { Script } from './script';
@@ -113,7 +113,7 @@ function knownAdditions(groups: Groups, { known }: CountOptions): readonly Opera
   for (const group of groups) {
     for (const operation of group) {
       const { hits, limit } = operation;
-      if (hits <= 0 || limit.algorithm !== undefined || operation.group !== undefined || isLent(operation))
+      if (hits <= 0 || limit.algorithm !== undefined || operation.group !== undefined || reservesHits(operation))
         return undefined;
       if (!known.has(operation)) return undefined;
     }

@@ -105,7 +105,7 @@ export class Pool {
    * has to wait for one gets a Promise, which rejects with a DecisionError when none can be had.
    */
   take(deadline: Deadline): Connection | Promise<Connection> {
-    deadline.hasBegun = false;
+    deadline.mayHaveCounted = false;
     this.#inFlight += 1;
     const connection = this.#takeIdle();
     if (connection === undefined) return this.#wait(deadline);

@@ -99,7 +99,7 @@ export class Node implements CounterLane {
    * not waited for any longer.
    */
   apply(batch: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
-    deadline.hasBegun = false;
+    deadline.mayHaveCounted = false;
     return new Promise((resolve, reject) => {
       deadline.writing = this.#inTurn(() => this.#apply(batch, deadline, resolve));
       deadline.writing.then(undefined, reject);
