@@ -1,6 +1,6 @@
 import { type Observable, type SchedulerLike, map, of, throwError } from 'rxjs';
 import { DecisionError } from '../../src/counting/decision-error';
-import { Offenders } from '../../src/limiter/offenders';
+import { HeavyHitters } from '../../src/limiter/heavy-hitters';
 import type { FailurePolicy } from '../../src/rules/rule-config';
 import { Trip } from '../../src/streams/deadline';
 import { Lanes } from '../../src/streams/lanes';
@@ -61,7 +61,7 @@ describe('a call that the store does not count', () => {
 
   it('says so in a header, moves all hits and the answers by policy, and is neither in the local cache nor an offence', () => {
     marbles(({ flush }, scheduler) => {
-      const offenders = new Offenders({ capacity: 9, windowSeconds: 60 });
+      const offenders = new HeavyHitters({ capacity: 9, windowSeconds: 60 });
       const options = { onStoreFailure: 'deny', responseHeaders: HEADERS, localCacheBytes: 1000, offenders } as const;
       const lane = failing();
       const { call, headers, moved } = decisionPath(() => lane, scheduler, options);

@@ -1,7 +1,7 @@
 import { NEVER, type Observable, Subject, defer, delay, of, throwError } from 'rxjs';
 import type { Operation, Result } from '../../src/counting/operation';
 import { DecisionError } from '../../src/counting/decision-error';
-import { Offenders } from '../../src/limiter/offenders';
+import { HeavyHitters } from '../../src/limiter/heavy-hitters';
 import type { Descriptor } from '../../src/limiter/request';
 import { unitByName } from '../../src/rules/unit';
 import { descriptor } from '../../test/support/data/requests';
@@ -92,7 +92,7 @@ describe('a call that is answered by the policy local', () => {
   );
 
   it('has the rest of the whole limit, counts for its rule and names the policy, but is not in the local cache', () => {
-    const offenders = new Offenders({ capacity: 9, windowSeconds: 60 });
+    const offenders = new HeavyHitters({ capacity: 9, windowSeconds: 60 });
     const responseHeaders = { limit: 'limit', remaining: 'remaining', reset: 'reset' };
     const options = { share: 2, offenders, responseHeaders, localCacheBytes: 1000 };
     const server = new Server();

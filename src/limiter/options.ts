@@ -1,7 +1,7 @@
 import type { Leases } from '../counting/leases';
 import type { LimitOptions } from '../counting/limit';
 import type { LocalCounts } from './local-counts';
-import type { Offenders } from './offenders';
+import type { HeavyHitters } from './heavy-hitters';
 import type { AskedLimits } from './asked-limits';
 import type { UnmatchedCalls } from './unmatched-calls';
 import type { ResponseHeaderNames } from './verdict';
@@ -35,7 +35,7 @@ export interface LimiterOptions extends LimitOptions {
   /** Where limits are reported that are asked in vain; undefined: nowhere */
   readonly asked?: AskedLimits | undefined;
   /** Where calls over their limits are counted by descriptor; undefined: nowhere (OFFENDERS_SIZE) */
-  readonly offenders?: Offenders | undefined;
+  readonly offenders?: HeavyHitters | undefined;
   /** Undefined: every call is counted in the store. */
   readonly leaseTable?: Leases | undefined;
   /** Counts for the policy `local`; undefined: the store is in this instance, and does not fail */

@@ -4,7 +4,7 @@ import type { LimiterOptions } from '../limiter/options';
 import { Limiter } from '../limiter/limiter';
 import { NO_OFFENDERS } from '../limiter/offender';
 import { LocalCounts } from '../limiter/local-counts';
-import { Offenders } from '../limiter/offenders';
+import { HeavyHitters } from '../limiter/heavy-hitters';
 import { type ConditionEvent, PassingConditions } from '../log/condition-log';
 import { LocalDecisions } from '../operators/decisions';
 import { Watches } from '../operators/watches';
@@ -46,7 +46,7 @@ export interface DecisionPath extends Service {
   readonly local: LocalCounts | undefined;
   readonly store: CounterStore;
   /** Undefined when the callers over their limits are not counted. */
-  readonly offenders: Offenders | undefined;
+  readonly offenders: HeavyHitters | undefined;
   /** The callers over their limits, as operators read them; none when they are not counted. */
   readonly offenderSource: OffenderSource;
   /** What operators request of this process, and change in it. */
@@ -248,9 +248,9 @@ export function storeNote({ settings }: App, servers: ShownServers): NonNullable
   };
 }
 
-function offendersOf({ settings: { offendersSize, offendersWindow } }: App): Offenders | undefined {
+function offendersOf({ settings: { offendersSize, offendersWindow } }: App): HeavyHitters | undefined {
   if (offendersSize === 0) return undefined;
-  return new Offenders({ capacity: offendersSize, windowSeconds: offendersWindow / 1000 });
+  return new HeavyHitters({ capacity: offendersSize, windowSeconds: offendersWindow / 1000 });
 }
 
 /** How the decisions of a process end: those in flight first, then what carries them. */

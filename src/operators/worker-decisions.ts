@@ -2,7 +2,7 @@ import { DecisionError } from '../counting/decision-error';
 import type { Explanation } from '../explain/explanation';
 import type { Limiter } from '../limiter/limiter';
 import { NO_OFFENDERS, type OffenderSummary, mergeOffenders } from '../limiter/offender';
-import type { Offenders } from '../limiter/offenders';
+import type { HeavyHitters } from '../limiter/heavy-hitters';
 import type { RateLimitRequest } from '../limiter/request';
 import type { OffenderSource } from '../streams/ports/offender-source';
 import type { CounterChange, CounterQuery, CounterState, NoCounter } from './answers';
@@ -146,7 +146,7 @@ export interface OperatorAnswers {
   readonly decisions: DecisionOperator & Pick<LocalDecisions, 'releaseCounter'>;
   readonly limiter: Pick<Limiter, 'forget'>;
   /** Undefined when they are not counted. */
-  readonly offenders: Offenders | undefined;
+  readonly offenders: HeavyHitters | undefined;
 }
 
 /** How a worker answers what `WorkerDecisions` asks in the primary. */

@@ -1,4 +1,4 @@
-import { Offenders } from '../../src/limiter/offenders';
+import { HeavyHitters } from '../../src/limiter/heavy-hitters';
 import { WEEKDAYS } from '../../src/rules/unit';
 import { request } from '../support/data/requests';
 import { type RuleSketch, limit, unlimited } from '../support/data/rules';
@@ -12,7 +12,7 @@ const NIGHT = { timeZone: 'UTC', ranges: [{ days: WEEKDAYS, from: '18:00', to: '
 
 describe('a limit with active hours', () => {
   it('applies only then: otherwise it is as if the rule had no limit, and nothing is counted', () => {
-    const offenders = new Offenders({ capacity: 10, windowSeconds: 600 });
+    const offenders = new HeavyHitters({ capacity: 10, windowSeconds: 600 });
     const rules: RuleSketch[] = [{ key: 'k', rateLimit: limit(1, 'DAY', { active: DAY }) }];
     const service = serve(rules, { offenders });
     for (let made = 0; made < 3; made += 1) expect(shown(call(service, 'k=x'))).toBe('OK 0');

@@ -1,4 +1,4 @@
-import { Offenders } from '../../src/limiter/offenders';
+import { HeavyHitters } from '../../src/limiter/heavy-hitters';
 import { Code } from '../../src/limiter/verdict';
 import { unitByName } from '../../src/rules/unit';
 import { descriptor, request } from '../support/data/requests';
@@ -38,7 +38,7 @@ describe('a rule with address_prefix', () => {
   });
 
   it('applies to the rules that are nested in it, and to their statistics and offenders', () => {
-    const offenders = new Offenders({ capacity: 10, windowSeconds: 600 });
+    const offenders = new HeavyHitters({ capacity: 10, windowSeconds: 600 });
     const path: RuleSketch = { key: 'path', detailedMetric: true, rateLimit: perMinute(1) };
     const service = serve([{ key: 'ip', addressPrefix: PREFIX, descriptors: [path] }], { offenders });
     expect(overall(service, 'ip=2001:db8::1,path=::1', 'ip=2001:db8::2,path=::1')).toEqual(['OK', 'OVER']);

@@ -1,4 +1,4 @@
-import { Offenders } from '../../src/limiter/offenders';
+import { HeavyHitters } from '../../src/limiter/heavy-hitters';
 import type { Descriptor } from '../../src/limiter/request';
 import { outcomeOf } from '../../src/limiter/resolution';
 import type { RuleLimit } from '../../src/rules/rule-config';
@@ -87,7 +87,7 @@ describe('a limit with block_for', () => {
   });
 
   it('lists a blocked caller among the offenders', () => {
-    const offenders = new Offenders({ capacity: 10, windowSeconds: 600 });
+    const offenders = new HeavyHitters({ capacity: 10, windowSeconds: 600 });
     const service = serve([blocking()], { offenders });
     for (let made = 0; made < 6; made += 1) call(service, 'k=x');
     service.now += MINUTE;

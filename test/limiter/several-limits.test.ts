@@ -1,6 +1,6 @@
 import type { AlgorithmLimit } from '../../src/counting/algorithms/algorithm';
 import type { LimiterOptions } from '../../src/limiter/options';
-import { Offenders } from '../../src/limiter/offenders';
+import { HeavyHitters } from '../../src/limiter/heavy-hitters';
 import type { Descriptor } from '../../src/limiter/request';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import { unitByName } from '../../src/rules/unit';
@@ -162,7 +162,7 @@ describe('a rule with rate_limits', () => {
   });
 
   it('lists a caller once for a call that is over several limits', () => {
-    const offenders = new Offenders({ capacity: 10, windowSeconds: 3600 });
+    const offenders = new HeavyHitters({ capacity: 10, windowSeconds: 3600 });
     const rateLimits = [limit(0, 'SECOND'), limit(0, 'MINUTE')];
     const { now } = play({ rateLimits }, ['k=x', 'k=x'], { offenders });
     expect(offenders.top({ limit: 10 }, now / 1000)).toMatchObject([{ limited: 2 }]);

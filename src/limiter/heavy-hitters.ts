@@ -31,7 +31,7 @@ export interface OffendersOptions {
  * The callers that were limited most in the current and the previous period, so that a caller that has stopped
  * disappears. Memory is constant: a number of descriptors in each period, and bounded texts of each.
  */
-export class Offenders {
+export class HeavyHitters {
   readonly #options: OffendersOptions;
   readonly #sampler = new CallSampler();
   #current: SpaceSaving;

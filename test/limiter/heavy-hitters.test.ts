@@ -1,5 +1,5 @@
 import { type ListedOffender, type OffenderSummary, mergeOffenders, shownOffender } from '../../src/limiter/offender';
-import { Offenders } from '../../src/limiter/offenders';
+import { HeavyHitters } from '../../src/limiter/heavy-hitters';
 import type { LimiterOptions } from '../../src/limiter/options';
 import type { Descriptor } from '../../src/limiter/request';
 import { Code } from '../../src/limiter/verdict';
@@ -15,7 +15,7 @@ const PERIOD = 600;
 const BANNED: RuleSketch = { key: 'user', rateLimit: limit(0, 'SECOND') };
 
 function watch(rules: readonly RuleSketch[] = [BANNED], options: Partial<LimiterOptions> = {}, capacity = 10) {
-  const offenders = new Offenders({ capacity, windowSeconds: PERIOD });
+  const offenders = new HeavyHitters({ capacity, windowSeconds: PERIOD });
   const service = serve(rules, { ...options, offenders }, START);
   function top(more: { domain?: string; limit?: number } = {}) {
     return offenders.top({ limit: 100, ...more }, Math.floor(service.now / 1000));
