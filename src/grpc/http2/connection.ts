@@ -1,4 +1,4 @@
-import { Ending } from './ending';
+import { ConnectionDeadlines } from './connection-deadlines';
 import { Frames } from './frames';
 import type { RequestInterpreter } from './header-reader';
 import { Input } from './input';
@@ -36,7 +36,7 @@ interface Chunk {
 export class Connection {
   readonly #context: ConnectionContext;
   readonly #transport: Transport;
-  readonly #ending: Ending;
+  readonly #deadlines: ConnectionDeadlines;
   readonly #input = new Input();
   readonly #output: Output;
   readonly #streams: Streams;
@@ -58,10 +58,10 @@ export class Connection {
   constructor(context: ConnectionContext, transport: Transport, prefaceMs: number = LIMITS.prefaceMs) {
     this.#context = context;
     this.#transport = transport;
-    this.#ending = new Ending(context.now(), context.limits, prefaceMs);
+    this.#deadlines = new ConnectionDeadlines(context.now(), context.limits, prefaceMs);
     this.#output = new Output(transport, context.limits, context.now, () => this.#outputBegan());
-    this.#streams = new Streams(context, transport, this.#ending, this.#output, () => this.#runLater());
-    this.#frames = new Frames(context.interpreter, this.#input, this.#ending, this.#output, this.#streams);
+    this.#streams = new Streams(context, transport, this.#deadlines, this.#output, () => this.#runLater());
+    this.#frames = new Frames(context.interpreter, this.#input, this.#deadlines, this.#output, this.#streams);
 
     // Sent immediately: clients wait for our SETTINGS before they call.
     const { writer } = this.#output;
@@ -78,12 +78,12 @@ export class Connection {
 
   /** The connection has ended, but may still be read: see {@link LIMITS.lingerMs}. */
   get hasEnded(): boolean {
-    return this.#ending.hasEnded;
+    return this.#deadlines.hasEnded;
   }
 
   /** Since when nothing has arrived, on a connection without streams; undefined on one with streams. */
   get idleSince(): number | undefined {
-    return this.#streams.table.size > 0 || this.#unread.length > 0 ? undefined : this.#ending.lastRead;
+    return this.#streams.table.size > 0 || this.#unread.length > 0 ? undefined : this.#deadlines.lastRead;
   }
 
   /** How many streams wait because the process has more work than time. */
@@ -97,7 +97,7 @@ export class Connection {
   receive(chunk: Buffer): void {
     if (this.hasEnded) return;
     const now = this.#context.now();
-    this.#ending.received(now);
+    this.#deadlines.received(now);
     this.#countUnread(chunk.length);
     if (this.#unread.length === 0 && !this.#context.isTurnOver(now)) {
       this.#read(chunk, now);
@@ -128,13 +128,13 @@ export class Connection {
   /** Reads what has arrived at a time, or as much of it as may not be left. */
   #read(chunk: Buffer, arrived: number): void {
     const input = this.#input;
-    const ending = this.#ending;
-    ending.now = arrived;
+    const deadlines = this.#deadlines;
+    deadlines.now = arrived;
     this.#isReceiving = true;
     this.#willFlush = true;
     try {
       input.receive(chunk, arrived);
-      while (!ending.hasEnded && !this.#mayLeave && input.next()) {
+      while (!deadlines.hasEnded && !this.#mayLeave && input.next()) {
         this.#frames.onFrame();
         this.#endIfExceeded();
       }
@@ -143,20 +143,20 @@ export class Connection {
       else this.#failInternally(error);
     }
     const rest = input.release();
-    if (!ending.hasEnded) {
+    if (!deadlines.hasEnded) {
       this.#countUnread(rest.length - chunk.length);
       if (rest.length > 0) this.#unread.unshift({ bytes: rest, arrived });
     }
-    ending.headerBlock = input.blockDeadline;
-    ending.wakeAt(ending.headerBlock);
+    deadlines.headerBlock = input.blockDeadline;
+    deadlines.wakeAt(deadlines.headerBlock);
     this.#isReceiving = false;
   }
 
   /** The socket has sent everything that was written. */
   drained(): void {
-    this.#ending.unread = Infinity;
+    this.#deadlines.unread = Infinity;
     if (this.#isTransportClosed) return;
-    this.#ending.now = this.#context.now();
+    this.#deadlines.now = this.#context.now();
     this.#willFlush = true;
     this.#output.resume();
     this.#endTurn();
@@ -167,52 +167,53 @@ export class Connection {
    * ends: at once when nothing is open, at the latest after {@link LIMITS.responseMs}.
    */
   peerEnded(): void {
-    const ending = this.#ending;
+    const deadlines = this.#deadlines;
     this.#hasPeerEnded = true;
-    ending.now = this.#context.now();
-    ending.abort = Math.min(ending.abort, ending.now + LIMITS.responseMs);
-    ending.wakeAt(ending.abort);
+    deadlines.now = this.#context.now();
+    deadlines.abort = Math.min(deadlines.abort, deadlines.now + LIMITS.responseMs);
+    deadlines.wakeAt(deadlines.abort);
     this.flush();
   }
 
   /** The transport is closed: no response can be sent any more. */
   transportClosed(): void {
-    this.#ending.hasEnded = true;
+    this.#deadlines.hasEnded = true;
     this.#isTransportClosed = true;
     this.#cancelStreams();
   }
 
   /** Checks the deadlines. Must be called several times a second. */
   tick(now: number): void {
-    const ending = this.#ending;
-    if (now < ending.nextWake || this.#isTransportClosed) return;
-    ending.now = now;
-    ending.nextWake = Infinity;
+    const deadlines = this.#deadlines;
+    if (now < deadlines.nextWake || this.#isTransportClosed) return;
+    deadlines.now = now;
+    deadlines.nextWake = Infinity;
     this.#checkDeadlines(now);
-    if (this.#output.waiting.size > 0) ending.nextWake = 0;
+    if (this.#output.waiting.size > 0) deadlines.nextWake = 0;
     this.flush();
-    ending.wakeAt(ending.next());
+    deadlines.wakeAt(deadlines.next());
   }
 
   #checkDeadlines(now: number): void {
-    const ending = this.#ending;
-    if (now >= ending.linger) return this.#destroy();
-    if (ending.hasEnded) return;
-    if (now >= ending.preface) return this.#fail(ErrorCode.SETTINGS_TIMEOUT, 'preface_timeout', 'no SETTINGS in time');
-    if (now >= ending.settingsAck) {
+    const deadlines = this.#deadlines;
+    if (now >= deadlines.linger) return this.#destroy();
+    if (deadlines.hasEnded) return;
+    if (now >= deadlines.preface)
+      return this.#fail(ErrorCode.SETTINGS_TIMEOUT, 'preface_timeout', 'no SETTINGS in time');
+    if (now >= deadlines.settingsAck) {
       return this.#fail(ErrorCode.SETTINGS_TIMEOUT, 'settings_timeout', 'SETTINGS not acknowledged');
     }
-    if (now >= ending.headerBlock) {
+    if (now >= deadlines.headerBlock) {
       return this.#fail(ErrorCode.ENHANCE_YOUR_CALM, 'header_timeout', 'header block not ended in time');
     }
-    if (now >= ending.abort) return this.abort(ending.reason);
-    if (now >= ending.unread) {
+    if (now >= deadlines.abort) return this.abort(deadlines.reason);
+    if (now >= deadlines.unread) {
       if (!this.#output.hasProgressed()) return this.#destroy('slow_reader');
-      ending.unread = now + LIMITS.unreadOutputMs;
+      deadlines.unread = now + LIMITS.unreadOutputMs;
     }
-    if (!ending.keepsAlive(this.#output.writer, this.#output.isPaused)) return this.#destroy('keepalive_timeout');
-    if (now >= ending.age) this.#shutDown('max_age', this.#context.limits.maxAgeGraceMs);
-    if (now >= ending.final) this.#streams.finalize();
+    if (!deadlines.keepsAlive(this.#output.writer, this.#output.isPaused)) return this.#destroy('keepalive_timeout');
+    if (now >= deadlines.age) this.#shutDown('max_age', this.#context.limits.maxAgeGraceMs);
+    if (now >= deadlines.final) this.#streams.finalize();
     this.#streams.pump(true);
     this.#streams.check();
   }
@@ -241,7 +242,7 @@ export class Connection {
   runScheduled(): void {
     this.#isRunScheduled = false;
     const now = this.#context.now();
-    this.#ending.now = now;
+    this.#deadlines.now = now;
     const unread = this.#unread;
     if (unread.length > 0 && !this.#output.isPaused) this.#transport.resume();
     if (unread.length === 0 || this.#mayLeave) return this.#run();
@@ -251,7 +252,7 @@ export class Connection {
       this.#read(bytes, arrived);
     } while (unread.length > 0 && !this.#mayLeave);
     if (unread.length === 0) this.#isUnreadBacklog = false;
-    this.#ending.now = now;
+    this.#deadlines.now = now;
     this.#endTurn();
   }
 
@@ -271,15 +272,15 @@ export class Connection {
     this.#endIfExceeded();
     const hasReadAll = this.#hasPeerEnded && this.#unread.length === 0;
     if (hasReadAll) this.#streams.cancelUnfinished();
-    if ((hasReadAll || this.#ending.isFinal) && this.#streams.table.size === 0 && !this.hasEnded) this.#end();
+    if ((hasReadAll || this.#deadlines.isFinal) && this.#streams.table.size === 0 && !this.hasEnded) this.#end();
     const output = this.#output;
     output.flush();
     if (this.hasEnded) return;
     if (output.isOverflowing) return this.#destroy('slow_reader');
     if (!output.exceedsSoftLimit || output.isPaused) return;
     output.pause();
-    this.#ending.unread = this.#context.now() + LIMITS.unreadOutputMs;
-    this.#ending.wakeAt(this.#ending.unread);
+    this.#deadlines.unread = this.#context.now() + LIMITS.unreadOutputMs;
+    this.#deadlines.wakeAt(this.#deadlines.unread);
   }
 
   // ---------------------------------------------------------------- ending
@@ -287,22 +288,22 @@ export class Connection {
   /** The server stops: shuts down gracefully. Calls that stay open end with the final GOAWAY. */
   drain(): void {
     if (this.hasEnded) return;
-    this.#ending.now = this.#context.now();
-    this.#ending.isDraining = true;
-    if (this.#ending.isFinal) this.#streams.stopCalls('drain');
+    this.#deadlines.now = this.#context.now();
+    this.#deadlines.isDraining = true;
+    if (this.#deadlines.isFinal) this.#streams.stopCalls('drain');
     this.#shutDown('', Infinity);
     this.flush();
   }
 
-  /** Shuts down gracefully: see {@link Ending}. */
+  /** Shuts down gracefully: see {@link ConnectionDeadlines}. */
   #shutDown(reason: string, graceMs: number): void {
-    if (!this.#ending.hasBegun) this.#ending.begin(this.#output.writer, reason, graceMs);
+    if (!this.#deadlines.hasBegun) this.#deadlines.begin(this.#output.writer, reason, graceMs);
   }
 
   /** Ends now: calls that are open end without an answer. `reason` becomes the debug data of GOAWAY. */
   abort(reason: string): void {
     if (this.hasEnded) return;
-    this.#ending.now = this.#context.now();
+    this.#deadlines.now = this.#context.now();
     this.#streams.stopCalls('grace');
     this.#endWith(ErrorCode.NO_ERROR, reason);
   }
@@ -335,7 +336,7 @@ export class Connection {
    * kernel resets a socket that is closed with unread input, and the peer would lose our last frames.
    */
   #end(): void {
-    this.#ending.hasEnded = true;
+    this.#deadlines.hasEnded = true;
     this.#cancelStreams();
     this.#output.close();
     this.#output.resume();
@@ -343,8 +344,8 @@ export class Connection {
     this.#transport.resume();
     this.#transport.end();
     // A response that ends the connection may follow long after the last input.
-    this.#ending.linger = this.#context.now() + this.#context.limits.lingerMs;
-    this.#ending.nextWake = 0;
+    this.#deadlines.linger = this.#context.now() + this.#context.limits.lingerMs;
+    this.#deadlines.nextWake = 0;
   }
 
   #destroy(rejection?: Rejection): void {
@@ -358,6 +359,6 @@ export class Connection {
     this.#unread.length = 0;
     this.#countUnread(-this.#unreadBytes);
     this.#input.discardBlock();
-    this.#ending.headerBlock = Infinity;
+    this.#deadlines.headerBlock = Infinity;
   }
 }

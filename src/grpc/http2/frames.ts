@@ -1,4 +1,4 @@
-import type { Ending } from './ending';
+import type { ConnectionDeadlines } from './connection-deadlines';
 import { HeaderProblem, HeaderReader, type RequestInterpreter } from './header-reader';
 import { type Input, dependencyAt } from './input';
 import { LIMITS } from './limits';
@@ -22,7 +22,7 @@ const EMPTY = Buffer.alloc(0);
 export class Frames {
   readonly #headers: HeaderReader;
   readonly #input: Input;
-  readonly #ending: Ending;
+  readonly #deadlines: ConnectionDeadlines;
   readonly #output: Output;
   readonly #streams: Streams;
   /** Bytes of DATA received that no WINDOW_UPDATE of the connection has returned to the peer. */
@@ -30,10 +30,16 @@ export class Frames {
   /** The peer has acknowledged our SETTINGS. */
   #isAcknowledged = false;
 
-  constructor(interpreter: RequestInterpreter, input: Input, ending: Ending, output: Output, streams: Streams) {
+  constructor(
+    interpreter: RequestInterpreter,
+    input: Input,
+    deadlines: ConnectionDeadlines,
+    output: Output,
+    streams: Streams,
+  ) {
     this.#headers = new HeaderReader(interpreter);
     this.#input = input;
-    this.#ending = ending;
+    this.#deadlines = deadlines;
     this.#output = output;
     this.#streams = streams;
   }
@@ -61,7 +67,7 @@ export class Frames {
       case FrameType.WINDOW_UPDATE:
         return this.#onWindowUpdate(input);
       default:
-        this.#output.abuse.chargeIdleFrame(this.#ending.now);
+        this.#output.abuse.chargeIdleFrame(this.#deadlines.now);
     }
   }
 
@@ -91,9 +97,9 @@ export class Frames {
     } else {
       const { abuse } = this.#output;
       if (charged > length) streams.consumed(stream, charged - length);
-      if (length === 0) abuse.chargeFault(this.#ending.now);
+      if (length === 0) abuse.chargeFault(this.#deadlines.now);
       else if (length < LIMITS.smallDataBytes) {
-        stream.smallDataCharged += abuse.chargeSmallData(this.#ending.now, length);
+        stream.smallDataCharged += abuse.chargeSmallData(this.#deadlines.now, length);
       }
       if (abuse.exceeded !== undefined) return;
     }
@@ -108,7 +114,7 @@ export class Frames {
       this.#streams.resetClosed(id, ErrorCode.STREAM_CLOSED);
     } else if (closing === Closing.UNKNOWN) {
       // Never opened, or forgotten: the peer may have sent it before our reset arrived, so it is no fault.
-      this.#output.abuse.chargeIdleFrame(this.#ending.now);
+      this.#output.abuse.chargeIdleFrame(this.#deadlines.now);
       this.#streams.writeReset(id, ErrorCode.STREAM_CLOSED, false);
     }
   }
@@ -187,7 +193,7 @@ export class Frames {
   /** RFC 7540's priorities have no effect; only their errors are handled. */
   #onPriority({ stream: id, length, source, start }: Input): void {
     const streams = this.#streams;
-    this.#output.abuse.chargeIdleFrame(this.#ending.now);
+    this.#output.abuse.chargeIdleFrame(this.#deadlines.now);
     const hasWrongLength = length !== 5;
     if (!hasWrongLength && dependencyAt(source, start) !== id) return;
     const code = hasWrongLength ? ErrorCode.FRAME_SIZE_ERROR : ErrorCode.PROTOCOL_ERROR;
@@ -207,18 +213,18 @@ export class Frames {
 
   /** Section 6.5. */
   #onSettings({ length, source, start, end }: Input): void {
-    const ending = this.#ending;
+    const deadlines = this.#deadlines;
     const output = this.#output;
     const { abuse, peerSettings: peer } = output;
-    if (ending.preface !== Infinity) ending.settingsAck = ending.now + LIMITS.settingsAckMs;
-    ending.preface = Infinity;
+    if (deadlines.preface !== Infinity) deadlines.settingsAck = deadlines.now + LIMITS.settingsAckMs;
+    deadlines.preface = Infinity;
     if (length > LIMITS.settingsEntries * 6) {
       throw new ConnectionError(ErrorCode.ENHANCE_YOUR_CALM, 'settings_flood', 'too many settings in one frame');
     }
-    if (!abuse.chargeSettings(ending.now)) return;
+    if (!abuse.chargeSettings(deadlines.now)) return;
     const before = peer.initialWindowBytes;
     const unknown = peer.apply(source, start, end);
-    for (let count = 0; count < unknown; count += 1) abuse.chargeIdleFrame(ending.now);
+    for (let count = 0; count < unknown; count += 1) abuse.chargeIdleFrame(deadlines.now);
     if (peer.initialWindowBytes !== before && !this.#streams.widenAll(peer.initialWindowBytes - before)) {
       throw new ConnectionError(
         ErrorCode.FLOW_CONTROL_ERROR,
@@ -231,17 +237,17 @@ export class Frames {
   }
 
   #onSettingsAck(): void {
-    if (this.#isAcknowledged) this.#output.abuse.chargeFault(this.#ending.now);
+    if (this.#isAcknowledged) this.#output.abuse.chargeFault(this.#deadlines.now);
     this.#isAcknowledged = true;
-    this.#ending.settingsAck = Infinity;
+    this.#deadlines.settingsAck = Infinity;
   }
 
   #onPing({ flags, source, start, end }: Input): void {
     const output = this.#output;
     const bytes = source.subarray(start, end);
     if ((flags & ACK) !== 0) {
-      if (this.#ending.isAnnounced(bytes)) this.#streams.finalize();
-    } else if (output.abuse.chargePing(this.#ending.now) && output.mayControl()) output.writer.ping(true, bytes);
+      if (this.#deadlines.isAnnounced(bytes)) this.#streams.finalize();
+    } else if (output.abuse.chargePing(this.#deadlines.now) && output.mayControl()) output.writer.ping(true, bytes);
   }
 
   /** Section 6.9. */

@@ -1,4 +1,4 @@
-import type { Ending } from './ending';
+import type { ConnectionDeadlines } from './connection-deadlines';
 import { LIMITS, type Limits } from './limits';
 import type { Output } from './output';
 import type { Stream } from './stream';
@@ -35,7 +35,7 @@ export interface RunContext {
 /** The streams whose work is to begin once the current chunk has been read. Limits what of it is done in one turn. */
 export class RunQueue {
   readonly #context: RunContext;
-  readonly #ending: Ending;
+  readonly #deadlines: ConnectionDeadlines;
   readonly #output: Output;
   readonly #runLater: () => void;
   #streams: Stream[] = [];
@@ -52,9 +52,9 @@ export class RunQueue {
   /**
    * @param runLater streams are waiting: {@link run} must be called in the next turn, unless it is called in this one
    */
-  constructor(context: RunContext, ending: Ending, output: Output, runLater: () => void) {
+  constructor(context: RunContext, deadlines: ConnectionDeadlines, output: Output, runLater: () => void) {
     this.#context = context;
-    this.#ending = ending;
+    this.#deadlines = deadlines;
     this.#output = output;
     this.#runLater = runLater;
   }
@@ -103,7 +103,7 @@ export class RunQueue {
       this.#expected = 0;
     }
     // Also while streams are left: those that have run must not be kept.
-    if (this.#next === this.#streams.length || this.#ending.hasEnded) this.#clear();
+    if (this.#next === this.#streams.length || this.#deadlines.hasEnded) this.#clear();
     else if (this.#next >= FORGOTTEN_AT_ONCE) {
       this.#streams.splice(0, this.#next);
       this.#announced = Math.max(0, this.#announced - this.#next);
@@ -114,10 +114,10 @@ export class RunQueue {
   #runSome(): void {
     const output = this.#output;
     const { pacing } = this.#context;
-    const until = this.#ending.now + LIMITS.dispatchMs;
+    const until = this.#deadlines.now + LIMITS.dispatchMs;
     let left: number = LIMITS.dispatchesPerTurn;
     let unchecked = 0;
-    while (this.#next < this.#streams.length && !this.#ending.hasEnded) {
+    while (this.#next < this.#streams.length && !this.#deadlines.hasEnded) {
       if (output.exceedsSoftLimit) return this.#announceWait();
       if (left === 0) return this.#runLater();
       const stream = this.#streams[this.#next]!;

@@ -8,7 +8,7 @@ import { HeldBytes } from './held-bytes';
 import { DEFAULT_LIMITS, LIMITS, type Limits, type OnRejected } from './limits';
 import { WorkPacing } from './run-queue';
 import { type ServerTls, TlsListener, socketBelow } from './tls';
-import { Turns } from './turns';
+import { FlushScheduler } from './flush-scheduler';
 
 /** The interval at which deadlines are checked, and so their precision. */
 const TICK_MS = 50;
@@ -68,7 +68,7 @@ export class Http2Server {
     function now(): number {
       return performance.now();
     }
-    const turns = new Turns(now);
+    const scheduler = new FlushScheduler(now);
     this.#limits = limits;
     this.#admit = options.admit ?? (() => true);
     this.#onRejected = onRejected;
@@ -82,9 +82,9 @@ export class Http2Server {
       now,
       rejected: onRejected,
       internalError: onInternalError,
-      flushLater: (connection) => turns.flushLater(connection),
-      runLater: (connection) => turns.runLater(connection),
-      isTurnOver: (time) => turns.isOver(time),
+      flushLater: (connection) => scheduler.flushLater(connection),
+      runLater: (connection) => scheduler.runLater(connection),
+      isTurnOver: (time) => scheduler.isOver(time),
     };
     this.#tls = options.tls && this.#secureListener(options.tls);
     this.listener = this.#tls?.server ?? this.#cleartextListener();

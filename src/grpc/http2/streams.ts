@@ -1,4 +1,4 @@
-import type { Ending } from './ending';
+import type { ConnectionDeadlines } from './connection-deadlines';
 import type { HeldBytes } from './held-bytes';
 import type { OnRejected, Peer, Rejection } from './limits';
 import type { Output } from './output';
@@ -41,7 +41,7 @@ export class Streams {
   /** The other end of the connection. */
   readonly peer: Peer;
   readonly #context: StreamsContext;
-  readonly #ending: Ending;
+  readonly #deadlines: ConnectionDeadlines;
   readonly #output: Output;
   /** The number of streams that are open, or closed while the application still works on them. */
   #slotsTaken = 0;
@@ -51,19 +51,25 @@ export class Streams {
   #held = 0;
 
   /** @param runLater see {@link RunQueue} */
-  constructor(context: StreamsContext, peer: Peer, ending: Ending, output: Output, runLater: () => void) {
+  constructor(
+    context: StreamsContext,
+    peer: Peer,
+    deadlines: ConnectionDeadlines,
+    output: Output,
+    runLater: () => void,
+  ) {
     this.#context = context;
     this.peer = peer;
-    this.#ending = ending;
+    this.#deadlines = deadlines;
     this.#output = output;
-    this.runQueue = new RunQueue(context, ending, output, runLater);
+    this.runQueue = new RunQueue(context, deadlines, output, runLater);
   }
 
   // ---------------------------------------------------------------- for calls
 
   /** The server's clock at the beginning of this turn: milliseconds, monotonic. */
   get now(): number {
-    return this.#ending.now;
+    return this.#deadlines.now;
   }
 
   /** The peer's SETTINGS_MAX_HEADER_LIST_SIZE, Infinity if it sent none. */
@@ -120,9 +126,9 @@ export class Streams {
   /** Requests a call of {@link Call.expire} at this time of the server's clock, or up to one tick later. */
   expireAt(stream: Stream, time: number): void {
     stream.expiresAt = time;
-    if (time >= this.#ending.expiry) return;
-    this.#ending.expiry = time;
-    this.#ending.wakeAt(time);
+    if (time >= this.#deadlines.expiry) return;
+    this.#deadlines.expiry = time;
+    this.#deadlines.wakeAt(time);
   }
 
   /**
@@ -181,9 +187,9 @@ export class Streams {
     if (stream.isClosed) return;
     const overdue = this.#output.data(stream, first, second);
     if (overdue === Infinity) return;
-    this.#ending.response = Math.min(this.#ending.response, overdue);
+    this.#deadlines.response = Math.min(this.#deadlines.response, overdue);
     // The next tick sends what is not worthwhile now.
-    this.#ending.wakeAt(0);
+    this.#deadlines.wakeAt(0);
   }
 
   /** Ends the response with a header block. If nothing was sent before, the block is the whole response. */
@@ -191,8 +197,8 @@ export class Streams {
     if (stream.isClosed) return;
     const overdue = this.#output.end(stream, block);
     if (overdue === 0) return this.#responseEnded(stream);
-    this.#ending.response = Math.min(this.#ending.response, overdue);
-    this.#ending.wakeAt(overdue);
+    this.#deadlines.response = Math.min(this.#deadlines.response, overdue);
+    this.#deadlines.wakeAt(overdue);
   }
 
   /** Ends the response as {@link Call.stop} requires: at once, unless the reason is that the server stops. */
@@ -251,7 +257,7 @@ export class Streams {
 
   /** `isFault`: the peer caused it by a mistake, of which it may make only so many. */
   writeReset(id: number, code: ErrorCode, isFault: boolean): void {
-    if (this.#ending.hasEnded || !this.#output.mayControl()) return;
+    if (this.#deadlines.hasEnded || !this.#output.mayControl()) return;
     this.#output.writer.reset(id, code);
     if (isFault) this.#output.abuse.chargeFault(this.now);
   }
@@ -314,15 +320,15 @@ export class Streams {
 
   /** Notices streams whose time is over. */
   check(): void {
-    if (this.now >= this.#ending.expiry) this.#expire();
-    if (this.now >= this.#ending.response) this.#resetOverdue();
+    if (this.now >= this.#deadlines.expiry) this.#expire();
+    if (this.now >= this.#deadlines.response) this.#resetOverdue();
   }
 
   #expire(): void {
-    this.#ending.expiry = Infinity;
+    this.#deadlines.expiry = Infinity;
     for (const stream of this.table.list()) {
       if (stream.expiresAt > this.now) {
-        this.#ending.expiry = Math.min(this.#ending.expiry, stream.expiresAt);
+        this.#deadlines.expiry = Math.min(this.#deadlines.expiry, stream.expiresAt);
         continue;
       }
       stream.expiresAt = Infinity;
@@ -331,10 +337,10 @@ export class Streams {
   }
 
   #resetOverdue(): void {
-    this.#ending.response = Infinity;
+    this.#deadlines.response = Infinity;
     for (const stream of this.#output.waiting) {
       const { deadline } = stream.waiting!;
-      if (deadline > this.now) this.#ending.response = Math.min(this.#ending.response, deadline);
+      if (deadline > this.now) this.#deadlines.response = Math.min(this.#deadlines.response, deadline);
       else {
         this.rejected('response_timeout');
         this.reset(stream, ErrorCode.CANCEL);
@@ -344,9 +350,9 @@ export class Streams {
 
   /** Sends the final GOAWAY of a graceful shutdown, unless it has been sent. */
   finalize(): void {
-    if (this.#ending.isFinal) return;
-    this.#ending.finalize(this.#output.writer, this.table);
-    if (this.#ending.isDraining) this.stopCalls('drain');
+    if (this.#deadlines.isFinal) return;
+    this.#deadlines.finalize(this.#output.writer, this.table);
+    if (this.#deadlines.isDraining) this.stopCalls('drain');
   }
 
   /** Ends calls for this reason: with `drain`, those that stay open, otherwise all. */

@@ -3,7 +3,7 @@ import { HeldBytes } from '../../../src/grpc/http2/held-bytes';
 import { DEFAULT_LIMITS, type Limits, type Rejection } from '../../../src/grpc/http2/limits';
 import type { Transport } from '../../../src/grpc/http2/output';
 import { WorkPacing } from '../../../src/grpc/http2/run-queue';
-import { Turns } from '../../../src/grpc/http2/turns';
+import { FlushScheduler } from '../../../src/grpc/http2/flush-scheduler';
 import { type Frame, hello, parseFrames } from './frames';
 import { TestApplication } from './test-application';
 
@@ -44,7 +44,7 @@ export class EventLoop {
   time = 1_000;
   /** How often the clock was read. */
   reads = 0;
-  readonly turns = new Turns(() => this.now());
+  readonly turns = new FlushScheduler(() => this.now());
 
   now(): number {
     this.reads += 1;

@@ -7,7 +7,7 @@ import { LIMITS } from './limits';
  * a limited time, and those for which a turn has no time left are first in the next one. Between turns sockets are
  * read, so that a connection without such streams does not wait for these.
  */
-export class Turns {
+export class FlushScheduler {
   /** Milliseconds, monotonic. */
   readonly #now: () => number;
   #toFlush: Connection[] = [];

@@ -29,7 +29,7 @@ type Phase = (typeof Phase)[keyof typeof Phase];
  * that permits all streams; once the peer must have received it, a GOAWAY with the last stream that is served; then the
  * open streams finish. Times are milliseconds of the server's monotonic clock.
  */
-export class Ending {
+export class ConnectionDeadlines {
   /** The time at the beginning of this turn. */
   now: number;
   /**
