@@ -1,12 +1,12 @@
 import { isWholeNumber } from '../../text/plain-number';
 import type { Algorithm, Outcome, Purpose, WindowsState } from './algorithm';
-import { SingleCount } from './fixed';
+import { CountedHits } from './fixed';
 
 /**
  * How many reservations are open at a time, each of which counts 1. The store counts them, so that one is free in the
  * moment in which it expires; calls only ask whether another one could be opened.
  */
-export class Concurrent extends SingleCount implements Algorithm {
+export class Concurrent extends CountedHits implements Algorithm {
   readonly name = 'max_concurrent';
 
   reservable(): number {

@@ -4,22 +4,23 @@ import {
   MOST_REPORTED,
   type Outcome,
   type Purpose,
+  type Returnable,
   type WindowsState,
 } from './algorithm';
 
-/** What algorithms have in common whose state is one count, which does not change with time. */
-export abstract class SingleCount {
+/** What algorithms have in common whose state is hits; of most, one count, which does not change with time. */
+export abstract class CountedHits {
   readonly burst = undefined;
   readonly requestsPerUnit: number;
   readonly lengthSeconds: number;
   readonly capacity: number;
   readonly lifetime: number;
 
-  constructor({ requestsPerUnit, lengthSeconds }: AlgorithmLimit) {
+  constructor({ requestsPerUnit, lengthSeconds }: AlgorithmLimit, lifetime = lengthSeconds) {
     this.requestsPerUnit = requestsPerUnit;
     this.lengthSeconds = lengthSeconds;
     this.capacity = requestsPerUnit;
-    this.lifetime = lengthSeconds;
+    this.lifetime = lifetime;
   }
 
   empty(now: number): WindowsState {
@@ -30,7 +31,7 @@ export abstract class SingleCount {
     return { previous: 0, current, now };
   }
 
-  windowAt(): undefined {
+  windowAt(_state: WindowsState): Returnable | undefined {
     return undefined;
   }
 }
@@ -39,7 +40,7 @@ export abstract class SingleCount {
  * The hits of one window, whose start is part of the key, as an algorithm: for limits that are decided together with
  * others. Unlike where hits are counted first and compared then, a call counts with all of its hits or with none.
  */
-export class FixedWindow extends SingleCount implements Algorithm {
+export class FixedWindow extends CountedHits implements Algorithm {
   readonly name = 'fixed_window';
 
   reservable({ current }: WindowsState): number {

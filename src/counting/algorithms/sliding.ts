@@ -1,4 +1,5 @@
 import type { Algorithm, AlgorithmLimit, Outcome, Purpose, Returnable, WindowsState } from './algorithm';
+import { CountedHits } from './fixed';
 
 /** The most hits of a window: a store has more in one number with that of the window. */
 export const MOST_IN_WINDOW = 2 ** 32 - 1;
@@ -8,29 +9,17 @@ export const MOST_IN_WINDOW = 2 ** 32 - 1;
  * window which ends now would cover. At most 2 × `requestsPerUnit` − 1 can pass in any interval as long as the window:
  * so many when all of a window have passed at its end.
  */
-export class SlidingWindow implements Algorithm {
+export class SlidingWindow extends CountedHits implements Algorithm {
   readonly name = 'sliding_window';
-  readonly burst = undefined;
-  readonly requestsPerUnit: number;
-  readonly lengthSeconds: number;
-  readonly capacity: number;
-  readonly lifetime: number;
-  /** In milliseconds. */
+  /** The length of a window in milliseconds. */
   readonly #window: number;
 
-  constructor({ requestsPerUnit, lengthSeconds }: AlgorithmLimit) {
-    this.requestsPerUnit = requestsPerUnit;
-    this.lengthSeconds = lengthSeconds;
-    this.capacity = requestsPerUnit;
-    this.lifetime = 2 * lengthSeconds;
-    this.#window = lengthSeconds * 1000;
+  constructor(limit: AlgorithmLimit) {
+    super(limit, 2 * limit.lengthSeconds);
+    this.#window = limit.lengthSeconds * 1000;
   }
 
-  empty(now: number): WindowsState {
-    return { previous: 0, current: 0, now };
-  }
-
-  at({ previous, current, now: before }: WindowsState, now: number): WindowsState {
+  override at({ previous, current, now: before }: WindowsState, now: number): WindowsState {
     const passed = this.#numberOf(now) - this.#numberOf(before);
     if (passed === 0) return { previous, current, now };
     if (passed === 1) return { previous: current, current: 0, now };
@@ -47,7 +36,7 @@ export class SlidingWindow implements Algorithm {
     return { previous, current: current + hits, now };
   }
 
-  windowAt({ now }: WindowsState): Returnable {
+  override windowAt({ now }: WindowsState): Returnable {
     // The present millisecond may be nearly over.
     return { number: this.#numberOf(now), rest: this.#window - this.#elapsed(now) - 1 };
   }
