@@ -3,15 +3,13 @@ import { type Batch, failCall } from '../counting/batch';
 import { type Operation, areAnsweredByPolicies } from '../counting/operation';
 import type { Decision } from '../limiter/decision';
 import { DecisionError } from '../counting/decision-error';
-import type { Leases } from '../counting/leases';
 import type { Limiter } from '../limiter/limiter';
-import type { LocalCounts } from '../limiter/local-counts';
 import type { AnsweringPolicy } from '../rules/rule-config';
 import type { Ruleset } from '../rules/ruleset';
 import type { Counter } from '../statistics/counter';
 import { SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../statistics/statistics';
 import { dispatch } from './dispatch';
-import { type DecisionTimeouts, Expiries, type Timing } from './deadline';
+import { type DecisionTimeouts, Expiries } from './deadline';
 import { Lanes } from './lanes';
 import {
   type OutcomeCallbacks,
@@ -22,23 +20,16 @@ import {
 } from './in-flight-decision';
 import type { Counters } from './ports/counters';
 import type { ApplyOperations, Decide, PendingDecision, WindowCall } from './ports/decide';
-import type { WindowTracer } from './ports/tracer';
+import type { LaneTripsOptions } from './trip';
 
-export interface DecisionsOptions extends OutcomeCallbacks {
+/** What decides, and sends what needs the store; `local` and `leases` are those of the limiter. */
+export interface DecisionsOptions
+  extends OutcomeCallbacks, Pick<LaneTripsOptions, 'local' | 'leases' | 'scheduler' | 'timeouts' | 'tracer'> {
   readonly limiter: Limiter;
-  /** What the limiter counts with for the policy `local`. */
-  readonly local?: LocalCounts | undefined;
-  /** What the limiter looks into for hits that are held; undefined: every call is counted by the store. */
-  readonly leases?: Leases | undefined;
   /** The active rules, undefined before the first were loaded; read once per request. */
   readonly ruleset: () => Ruleset | undefined;
   readonly counters: Counters;
   readonly statistics: Statistics;
-  /** Closes windows, and gives the time. */
-  readonly scheduler: Timing;
-  readonly timeouts?: DecisionTimeouts | undefined;
-  /** Traces windows that carry calls with a trace; undefined: no call is checked for one. */
-  readonly tracer?: WindowTracer | undefined;
 }
 
 export interface Decisions {

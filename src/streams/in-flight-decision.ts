@@ -60,28 +60,14 @@ const REJECTIONS: ReadonlySet<DecisionErrorCode> = new Set(['invalid_request', '
 
 /** Delivers outcomes to observers, for all decisions of a service. */
 export class ResponseDelivery {
-  readonly #byPolicy: OutcomeCounters['byPolicy'];
-  readonly #storeErrors: Counter;
-  readonly #serviceErrors: Counter;
-  readonly #onInternalError: (error: unknown) => void;
+  readonly #counters: OutcomeCounters;
+  readonly #callbacks: OutcomeCallbacks;
   #log: DecisionLog | undefined;
-  readonly #onRejected: OutcomeCallbacks['onRejected'];
-  readonly #lostReports: Counter;
-  readonly #onReportsLost: OutcomeCallbacks['onReportsLost'];
 
-  constructor(
-    counters: OutcomeCounters,
-    { onInternalError, decisionLog, onRejected, onReportsLost }: OutcomeCallbacks,
-  ) {
-    const { byPolicy, storeErrors, serviceErrors, lostReports } = counters;
-    this.#lostReports = lostReports;
-    this.#onReportsLost = onReportsLost;
-    this.#byPolicy = byPolicy;
-    this.#storeErrors = storeErrors;
-    this.#serviceErrors = serviceErrors;
-    this.#onInternalError = onInternalError;
-    this.#log = decisionLog;
-    this.#onRejected = onRejected;
+  constructor(counters: OutcomeCounters, callbacks: OutcomeCallbacks) {
+    this.#counters = counters;
+    this.#callbacks = callbacks;
+    this.#log = callbacks.decisionLog;
   }
 
   /** Replaces the log of decisions; undefined: they are not logged. */
@@ -95,7 +81,7 @@ export class ResponseDelivery {
     outcome: Verdict | DecisionError,
     isAwaited: boolean,
   ): void {
-    for (const policy of decision.policies) this.#byPolicy[policy].add(1);
+    for (const policy of decision.policies) this.#counters.byPolicy[policy].add(1);
     if (outcome instanceof DecisionError || decision.policies.length > 0) this.#countLost(decision.lostReports);
     this.#log?.decided(decision, outcome, observer);
     if (isAwaited) this.#deliver(observer, outcome);
@@ -103,14 +89,14 @@ export class ResponseDelivery {
 
   #countLost(reports: number): void {
     if (reports === 0) return;
-    this.#lostReports.add(reports);
-    this.#onReportsLost?.();
+    this.#counters.lostReports.add(reports);
+    this.#callbacks.onReportsLost?.();
   }
 
   /** Delivers the error of a request that was rejected before it was decided. */
   reject(request: RateLimitRequest, observer: DecisionObserver, error: DecisionError): void {
     this.#log?.rejected(request, error, observer);
-    if (REJECTIONS.has(error.code)) this.#onRejected?.(error.message, observer.caller?.peer);
+    if (REJECTIONS.has(error.code)) this.#callbacks.onRejected?.(error.message, observer.caller?.peer);
     this.#deliver(observer, error);
   }
 
@@ -120,7 +106,7 @@ export class ResponseDelivery {
       if (outcome instanceof DecisionError) observer.error(outcome);
       else observer.verdict(outcome);
     } catch (error) {
-      this.#onInternalError(error);
+      this.#callbacks.onInternalError(error);
     }
   }
 
@@ -130,19 +116,19 @@ export class ResponseDelivery {
    */
   errorOf(thrown: unknown): DecisionError {
     if (thrown instanceof DecisionError) return thrown;
-    this.#onInternalError(thrown);
+    this.#callbacks.onInternalError(thrown);
     return new DecisionError('store_failed', 'the decision failed with an internal error', { cause: thrown });
   }
 
   countStoreError(): void {
-    this.#storeErrors.add(1);
+    this.#counters.storeErrors.add(1);
   }
 
   /** Counts a decision that failed on its way to the store and back. */
   countFailure({ code, message }: DecisionError, observer: DecisionObserver): void {
     const isRejected = code === 'invalid_request';
-    (isRejected ? this.#serviceErrors : this.#storeErrors).add(1);
-    if (isRejected) this.#onRejected?.(message, observer.caller?.peer);
+    (isRejected ? this.#counters.serviceErrors : this.#counters.storeErrors).add(1);
+    if (isRejected) this.#callbacks.onRejected?.(message, observer.caller?.peer);
   }
 }
 
