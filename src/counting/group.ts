@@ -101,10 +101,16 @@ export interface JudgedCounters {
 
 export interface Judgement {
   readonly isDenied: boolean;
-  readonly counts: readonly number[];
-  readonly added: readonly number[];
-  /** Before and after each step; undefined for steps without {@link deciderOf}. */
-  readonly states: readonly (readonly [before: LimitState, after: LimitState] | undefined)[];
+  readonly steps: readonly JudgedDone[];
+}
+
+/** What a step comes to. */
+interface JudgedDone {
+  readonly count: number;
+  /** By how much the step changes its counter. */
+  readonly added: number;
+  /** The states before and after the step; undefined without {@link deciderOf}. */
+  readonly states: readonly [before: LimitState, after: LimitState] | undefined;
 }
 
 /**
@@ -118,13 +124,13 @@ export function judgeReservation(
   counters: JudgedCounters,
 ): Judgement {
   const sums = new Map<string, number>();
-  const states = new Map<string, LimitState>();
+  const present = new Map<string, LimitState>();
   let isDenied = isDeniedAnyway;
   let [together, over] = [0, 0];
   const judged = steps.map((step) => {
     const { key, hits, limit, denies } = step;
     const decider = deciderOf(limit);
-    let found: readonly [LimitState, LimitState] | undefined;
+    let states: JudgedDone['states'];
     let [before, sum, isOver] = [0, 0, false];
     if (decider === undefined) {
       before = sums.get(key) ?? counters.count(key);
@@ -132,23 +138,23 @@ export function judgeReservation(
       isOver = sum > limit.requestsPerUnit;
       sums.set(key, sum);
     } else {
-      const state = states.get(key) ?? counters.state(step);
+      const state = present.get(key) ?? counters.state(step);
       const outcome = decider.decide(state, hits);
       isOver = !outcome.isAllowed;
-      found = [state, outcome.state];
-      states.set(key, outcome.state);
+      states = [state, outcome.state];
+      present.set(key, outcome.state);
     }
     if (denies === 'together') together += 1;
     if (isOver && denies === 'together') over += 1;
     if (isOver && denies === 'alone') isDenied = true;
     const added = decider === undefined ? sum - before : isOver ? 0 : hits;
-    return { before, sum, isOver, added, found };
+    return { before, sum, isOver, added, states };
   });
   isDenied ||= together > 0 && over === together;
   return {
     isDenied,
-    counts: judged.map(({ before, sum, isOver }) => (isDenied && !isOver ? before : sum)),
-    added: judged.map(({ added }) => (isDenied ? 0 : added)),
-    states: judged.map(({ found }) => found),
+    steps: judged.map(({ before, sum, isOver, added, states }) => {
+      return { count: isDenied && !isOver ? before : sum, added: isDenied ? 0 : added, states };
+    }),
   };
 }

@@ -23,6 +23,7 @@ import {
   type Reservations,
   type ReserveCall,
   type Reserved,
+  type StepDone,
 } from '../streams/ports/reservations';
 import {
   type ReservationRecord,
@@ -67,31 +68,24 @@ export interface ReservationsOptions {
  */
 const ATTEMPTS = 3;
 
-/** See {@link Reservations}. What it does is counted in `ratelimit.reservations.…`. */
+/** What becomes of calls, each counted in `ratelimit.reservations.…`. */
+const COUNTED = ['reserved', 'denied', 'repeated', 'settled', 'cancelled', 'rejected'] as const;
+
+/** See {@link Reservations}. */
 export class StoredReservations implements Reservations {
   readonly #options: ReservationsOptions;
   readonly #storeErrors: Counter;
   readonly #inFlight = new Set<Promise<unknown>>();
   #isComplete = false;
-  readonly #counters: Readonly<
-    Record<'reserved' | 'denied' | 'repeated' | 'settled' | 'cancelled' | 'rejected', Counter>
-  >;
+  readonly #counters: Readonly<Record<(typeof COUNTED)[number], Counter>>;
 
   constructor(options: ReservationsOptions) {
     const { statistics } = options;
-    function counter(name: string): Counter {
-      return statistics.counter(`ratelimit.reservations.${name}`);
-    }
     this.#options = options;
     this.#storeErrors = statistics.counter(STORE_ERRORS);
-    this.#counters = {
-      reserved: counter('reserved'),
-      denied: counter('denied'),
-      repeated: counter('repeated'),
-      settled: counter('settled'),
-      cancelled: counter('cancelled'),
-      rejected: counter('rejected'),
-    };
+    this.#counters = Object.fromEntries(
+      COUNTED.map((what) => [what, statistics.counter(`ratelimit.reservations.${what}`)]),
+    ) as Record<(typeof COUNTED)[number], Counter>;
   }
 
   reserve(call: ReserveCall): Promise<Reserved> {
@@ -164,7 +158,7 @@ export class StoredReservations implements Reservations {
     if (result.outcome !== 'done' && result.outcome !== 'denied') throw tooMany(result, request.domain);
     const isReserved = result.outcome === 'done';
     for (const [index, operation] of operations.entries()) {
-      judge(operation, { count: result.counts[index]!, found: result.found[index]!, isReserved });
+      judge(operation, result.steps[index]!, isReserved);
       if (operation.countAfter < operation.limit.capacity) this.#options.onFree(operation.key, false);
     }
     const verdict = decision.verdict();
@@ -219,9 +213,10 @@ export class StoredReservations implements Reservations {
     const result = await changed(this.#store, read);
     return new Map(
       steps.map(({ key, limit }, index) => {
-        if (!('counts' in result)) return [key, 0];
+        if (!('steps' in result)) return [key, 0];
+        const { count, found } = result.steps[index]!;
         const decider = deciderOf(limit);
-        return [key, (decider && foundIn(result.found[index]!, decider)) ?? result.counts[index]!];
+        return [key, (decider && foundIn(found, decider)) ?? count];
       }),
     );
   }
@@ -260,17 +255,11 @@ export class StoredReservations implements Reservations {
       });
       const ended = { ...record, state, ...ending };
       const result = await store.changeReservation({
-        ...{
-          key: this.#keyOf(id),
-          before: text,
-          after: writeEnded(ended, stored.made),
-          lifetime: Math.max(0, left) + KEPT,
-          now,
-          steps,
-        },
+        ...{ key: this.#keyOf(id), before: text, after: writeEnded(ended, stored.made) },
+        ...{ lifetime: Math.max(0, left) + KEPT, now, steps },
       });
       if (result.outcome !== 'done') continue;
-      const done = result.added.map((added, index) => ({ count: result.counts[index]!, added, found: '' }));
+      const { steps: done } = result;
       for (const [index, { added }] of done.entries()) if (added < 0) this.#options.onFree(steps[index]!.key, true);
       this.#counters[state].add(1);
       const descriptors = endedDescriptors({ record: ended, made: stored.made, done });
@@ -342,10 +331,7 @@ interface Wanted extends Pick<EndedReservation, 'state'> {
 }
 
 /** Judges a limit by what a reservation has found. One that is denied counts nothing, whichever limit denies it. */
-function judge(
-  limited: LimitedDescriptor,
-  { count, found, isReserved }: { readonly count: number; readonly found: string; readonly isReserved: boolean },
-): void {
+function judge(limited: LimitedDescriptor, { count, found }: StepDone, isReserved: boolean): void {
   const { limit, hits } = limited;
   const { algorithm, requestsPerUnit } = limit;
   if (algorithm === undefined) {
@@ -370,7 +356,7 @@ function judge(
 /** What has neither counters nor a record does not need the store. */
 async function changed(store: ReservationStore, change: ReservationChange): Promise<ReservationResult> {
   if (change.after !== undefined || change.steps.length > 0) return store.changeReservation(change);
-  return { outcome: change.opens?.isDenied === true ? 'denied' : 'done', counts: [], added: [], found: [] };
+  return { outcome: change.opens?.isDenied === true ? 'denied' : 'done', steps: [] };
 }
 
 /** @throws DecisionError when it is no record */

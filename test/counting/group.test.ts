@@ -34,12 +34,20 @@ describe('a reservation of which the counters a, b and c have 4, 8 and 10 hits',
     ['saturates its counters', 'a+max a+1', false, [LARGEST_COUNT, LARGEST_COUNT], [LARGEST_COUNT - 4, 0]],
   ])('%s', (_, steps, isDenied, counts, added) => {
     const judged = judgeReservation(steps.split(' ').map(stepOf), false, COUNTERS);
-    expect(judged).toMatchObject({ isDenied, counts, added });
+    expect(judged.isDenied).toBe(isDenied);
+    expect(judged.steps.map(({ count }) => count)).toEqual(counts);
+    expect(judged.steps.map((step) => step.added)).toEqual(added);
   });
 
   it('has the counts as they are, and above their limits with its hits, when it is denied in any case', () => {
     const judged = judgeReservation(['a+1', '!b+3'].map(stepOf), true, COUNTERS);
-    expect(judged).toMatchObject({ isDenied: true, counts: [4, 11], added: [0, 0] });
+    expect(judged).toMatchObject({
+      isDenied: true,
+      steps: [
+        { count: 4, added: 0 },
+        { count: 11, added: 0 },
+      ],
+    });
   });
 });
 

@@ -209,7 +209,8 @@ async function callStrangeStore(store: StrangeStore, calls: number): Promise<num
         opens,
       };
       const result = await store.reservations.changeReservation(change);
-      if (result.outcome === 'done') expect([...result.counts, ...result.added].every(Number.isSafeInteger)).toBe(true);
+      if (result.outcome === 'done')
+        expect(result.steps.flatMap(({ count, added }) => [count, added]).every(Number.isSafeInteger)).toBe(true);
       const open = await store.reservations.readOpen(counter, Date.now());
       for (const { expiresAt } of open.first) expect(() => new Date(expiresAt).toISOString()).not.toThrow();
       expect(Number.isSafeInteger(open.count)).toBe(true);

@@ -235,17 +235,17 @@ describe('counters in the memory of the primary', () => {
         ['read_record', { value }, (counters) => counters.readRecord('k')],
         [
           'change_reservation',
-          { outcome: value, counts: [1], added: [1], found: [''] },
+          { outcome: value, steps: [{ count: 1, added: 1, found: '' }] },
           (counters) => counters.changeReservation(change),
         ],
         [
           'change_reservation',
-          { outcome: 'done', counts: [value], added: [1], found: [''] },
+          { outcome: 'done', steps: [{ count: value, added: 1, found: '' }] },
           (counters) => counters.changeReservation(change),
         ],
         [
           'change_reservation',
-          { outcome: 'done', counts: [1], added: [value], found: [''] },
+          { outcome: 'done', steps: [{ count: 1, added: value, found: '' }] },
           (counters) => counters.changeReservation(change),
         ],
         ['read_open', { count: value, first: [] }, (counters) => counters.readOpen(counter, 0)],

@@ -212,17 +212,8 @@ export interface ReservationStep extends JudgedStep {
 }
 
 export type ReservationResult =
-  /**
-   * The counts after the steps. When it is denied: of those over their limit as if they were counted, of the others the
-   * present counts. And by how much each step has changed its counter, which saturates. And what it has found where an
-   * algorithm decides: see `foundText`; empty for other steps, and when the reservation is ended.
-   */
-  | {
-      readonly outcome: 'done' | 'denied';
-      readonly counts: readonly number[];
-      readonly added: readonly number[];
-      readonly found: readonly string[];
-    }
+  /** What the steps have done. When it is denied: counts over their limit as if they were counted, and the others. */
+  | { readonly outcome: 'done' | 'denied'; readonly steps: readonly StepDone[] }
   /** A counter has {@link MAX_OPEN} open reservations, or the memory those of a domain or of all that it keeps. */
   | { readonly outcome: 'full'; readonly of: 'counter' | 'domain' | 'store' }
   /** A member to remove was not there, nor the record: both are forgotten. */
@@ -235,15 +226,14 @@ export function isResultOf({ steps }: Pick<ReservationChange, 'steps'>, result: 
   const { outcome, ...rest } = (result ?? {}) as { readonly outcome?: unknown; readonly record?: unknown };
   if (outcome === 'full' || outcome === 'expired') return true;
   if (outcome === 'changed') return rest.record === undefined || typeof rest.record === 'string';
-  const { counts, added, found } = rest as Readonly<Record<'counts' | 'added' | 'found', unknown>>;
-  if (outcome !== 'done' && outcome !== 'denied') return false;
-  if (!Array.isArray(counts) || !Array.isArray(added) || !Array.isArray(found)) return false;
-  return (
-    [counts, added, found].every(({ length }) => length === steps.length) &&
-    counts.every(isWholeNumber) &&
-    found.every((text, index) => isFoundBy(steps[index]!, text)) &&
-    steps.every((step, index) => isAddedBy(outcome === 'denied' ? { hits: 0 } : step, added[index]))
-  );
+  const { steps: done } = rest as { readonly steps?: unknown };
+  if ((outcome !== 'done' && outcome !== 'denied') || !Array.isArray(done) || done.length !== steps.length)
+    return false;
+  return steps.every((step, index) => {
+    const { count, added, found } = (done[index] ?? {}) as Partial<Record<keyof StepDone, unknown>>;
+    const change = outcome === 'denied' ? { hits: 0 } : step;
+    return isWholeNumber(count) && isAddedBy(change, added) && isFoundBy(step, found);
+  });
 }
 
 /** Whether hits can have changed a counter so: subtracting ends at 0, to which it also sets one that was negative. */
@@ -263,10 +253,11 @@ function isFoundBy({ limit }: ReservationStep, text: unknown): boolean {
 
 /** What a step has done. */
 export interface StepDone {
+  /** The count after the step. */
   readonly count: number;
   /** By how much the counter was changed: it saturates. */
   readonly added: number;
-  /** What it has found where an algorithm decides, otherwise empty. */
+  /** What it has found where an algorithm decides: see `foundText`; else, and when a reservation is ended, empty. */
   readonly found: string;
 }
 

@@ -295,7 +295,7 @@ it('a reservation on a cluster that is known is answered as before, also if it w
     reservations.changeReservation({ ...change, key: `${cacheKeyPrefix}weir:reservation:${id}` }),
   );
   expect(await known).toMatchObject({ outcome: 'changed', record: expect.stringContaining('"state":"open"') });
-  expect(await other).toMatchObject({ outcome: 'denied', counts: [], added: [] });
+  expect(await other).toMatchObject({ outcome: 'denied', steps: [] });
 });
 
 it('quotas deny a reservation on a cluster only together', async () => {

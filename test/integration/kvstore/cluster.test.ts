@@ -156,7 +156,7 @@ describe('a cluster', () => {
       for (let time = 1; time <= 50; time += 1) expect(await client.call([operation(elsewhere, 1)])).toEqual([time]);
       expect(areDone).toBe(false);
     });
-    expect(await calls).toEqual([[2], [3, 3], { outcome: 'done', counts: [2], added: [2], found: [''] }]);
+    expect(await calls).toEqual([[2], [3, 3], { outcome: 'done', steps: [{ count: 2, added: 2, found: '' }] }]);
     expect(await client.call([operation('{moving}_sliding', 1, { ...day, algorithm: sliding })])).toEqual([3]);
   });
 

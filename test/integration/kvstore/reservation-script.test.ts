@@ -132,7 +132,8 @@ it('opens and ends any reservations as in memory', async () => {
         else if ('uses' in action) {
           const opened = opening(action.id, action.uses, { ...action, prefix });
           const result = await both(opened);
-          if (result.outcome === 'done') open.set(action.id, { change: opened, added: result.added });
+          if (result.outcome === 'done')
+            open.set(action.id, { change: opened, added: result.steps.map(({ added }) => added) });
         } else {
           const opened = open.get(action.id);
           if (opened === undefined) continue;
@@ -157,7 +158,7 @@ describe('the script for reservations', () => {
   const uses = [{ key: 'k', hits: 3 }];
 
   it('writes the record, the counter and the list, each with its expiry', async () => {
-    expect(await change(opening('one', uses))).toMatchObject({ outcome: 'done', counts: [3], added: [3] });
+    expect(await change(opening('one', uses))).toMatchObject({ outcome: 'done', steps: [{ count: 3, added: 3 }] });
     expect(await server.control.mget('one', 'k')).toEqual(['open one\n3:3', '3']);
     expect(await server.control.zrange('k:reservations', 0, -1, 'WITHSCORES')).toEqual(['c3:0:one', `${now + 10_000}`]);
     const left = await server.control.ttl('k');
@@ -195,7 +196,7 @@ describe('the script for reservations', () => {
     const members = Array.from({ length: MAX_OPEN - 1 }, (_, index) => [now + 60_000, `s1:0:${index}`]).flat();
     await server.control.zadd('k:reservations', ...members, now, 'c1:0:expired', -1, 's1:0:expired');
     await server.control.set('k', 5);
-    expect(await change(opening('one', uses))).toMatchObject({ outcome: 'done', counts: [7] });
+    expect(await change(opening('one', uses))).toMatchObject({ outcome: 'done', steps: [{ count: 7 }] });
     expect(await server.control.zcard('k:reservations')).toBe(MAX_OPEN);
     expect(await change(opening('two', uses))).toEqual({ outcome: 'full', of: 'counter' });
     expect(await server.control.mget('k', 'two')).toEqual(['7', null]);
@@ -227,7 +228,7 @@ describe('the script for reservations', () => {
     const before = 'open one\n3:3';
     const ended = ending(opened, [3], { before, hits: [5] });
     expect(await change({ ...ended, key: 'other', before: undefined })).toEqual({ outcome: 'expired' });
-    expect(await change(ended)).toMatchObject({ outcome: 'done', counts: [6], added: [5] });
+    expect(await change(ended)).toMatchObject({ outcome: 'done', steps: [{ count: 6, added: 5 }] });
     expect(await server.control.mget('one', 'other', 'k')).toEqual(['ended\n6:5', null, '6']);
   });
 
@@ -237,7 +238,13 @@ describe('the script for reservations', () => {
     await server.control.set('k', 1);
     const before = 'open one\n3:3,6:3';
     const ended = await change(ending(twice, [3, 3], { before, hits: [0, 5] }));
-    expect(ended).toMatchObject({ outcome: 'done', counts: [0, 2], added: [-1, 2] });
+    expect(ended).toMatchObject({
+      outcome: 'done',
+      steps: [
+        { count: 0, added: -1 },
+        { count: 2, added: 2 },
+      ],
+    });
     expect(await server.control.get('k')).toBe('2');
     await server.control.set('k', -3);
     const raised = await change(
@@ -246,7 +253,13 @@ describe('the script for reservations', () => {
         { key: 'k', hits: 2 },
       ]),
     );
-    expect(raised).toMatchObject({ outcome: 'done', counts: [0, 0], added: [0, 2] });
+    expect(raised).toMatchObject({
+      outcome: 'done',
+      steps: [
+        { count: 0, added: 0 },
+        { count: 0, added: 2 },
+      ],
+    });
     expect(await server.control.get('k')).toBe('-1');
   });
 

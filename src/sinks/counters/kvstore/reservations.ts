@@ -216,6 +216,9 @@ function membersOf(outcome: unknown, rest: readonly unknown[]): object {
   if (outcome === 'expired') return {};
   if (outcome === 'full') return { of: 'counter' };
   if (outcome === 'changed') return { record: rest[0] === '' ? undefined : rest[0] };
-  const [counts, added, found] = [0, 1, 2].map((part) => rest.filter((_, index) => index % 3 === part));
-  return { counts, added, found };
+  const steps = Array.from({ length: Math.ceil(rest.length / 3) }, (_, index) => {
+    const [count, added, found] = rest.slice(3 * index);
+    return { count, added, found };
+  });
+  return { steps };
 }

@@ -86,8 +86,8 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     if (isDeniedAnyway || steps.every(holdsNothing)) {
       const record = await this.readRecord(key);
       if (record !== undefined) return { outcome: 'changed', record };
-      const { isDenied, ...judged } = await this.#judgePresent(change, isDeniedAnyway);
-      const result = { outcome: isDenied ? 'denied' : 'done', ...judged } as const;
+      const { isDenied, steps: judged } = await this.#judgePresent(change, isDeniedAnyway);
+      const result = { outcome: isDenied ? 'denied' : 'done', steps: judged } as const;
       if (isDenied || change.after === undefined) return result;
       return (await this.#begin(change, change.after, until)) ?? result;
     }
@@ -156,7 +156,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
       if (outcome === 'done' && together.length > 0 && !together.includes(false)) outcome = 'denied';
       if (outcome === 'done') {
         const { outcome: made } = await this.#setRecord(change, pending, `${after}\n${done.map(lineOf).join()}`);
-        return made === 'done' ? { outcome: 'done', ...columnsOf(done) } : undefined;
+        return made === 'done' ? { outcome: 'done', steps: done } : undefined;
       }
     } catch (error) {
       // What cannot be given back now is given back by the next call with this id, or when the reservation would have
@@ -166,7 +166,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     }
     await this.#abandon(change, pending, attempts);
     if (outcome === 'full') return { outcome, of: 'counter' };
-    return { outcome, ...(await this.#deniedCounts(change, done)) };
+    return { outcome, steps: await this.#deniedSteps(change, done) };
   }
 
   /** What holds nothing has no record, and is only read. */
@@ -178,7 +178,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
       steps: [{ ...step, denies: step.denies === 'alone' ? 'alone' : 'never' }],
     });
     if (result.outcome === 'done' || result.outcome === 'denied') {
-      return { outcome: result.outcome, done: firstOf(result) };
+      return { outcome: result.outcome, done: result.steps[0]! };
     }
     if (result.outcome === 'full') return { outcome: 'full' };
     const { record = '' } = result.outcome === 'changed' ? result : {};
@@ -219,18 +219,21 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
   async #judgePresent(
     change: ReservationChange,
     isDeniedAnyway: boolean,
-  ): Promise<Pick<Done, 'counts' | 'added' | 'found'> & { readonly isDenied: boolean }> {
+  ): Promise<{ readonly isDenied: boolean; readonly steps: readonly StepDone[] }> {
     const present = new Map<string, StepDone>();
     for (const step of change.steps) {
       if (present.has(step.key)) continue;
       present.set(step.key, (await this.#countOne(change, reading(step))).done ?? NOTHING_DONE);
     }
-    const { states, ...judged } = judgeReservation(change.steps, isDeniedAnyway, {
+    const { isDenied, steps } = judgeReservation(change.steps, isDeniedAnyway, {
       count: (key) => present.get(key)!.count,
       // The store has checked it.
       state: ({ key, limit }) => foundIn(present.get(key)!.found, deciderOf(limit)!)!,
     });
-    return { ...judged, found: states.map((found) => (found === undefined ? '' : foundText(found[0], []))) };
+    const done = steps.map(({ count, added, states }) => {
+      return { count, added, found: states === undefined ? '' : foundText(states[0], []) };
+    });
+    return { isDenied, steps: done };
   }
 
   /**
@@ -238,18 +241,13 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
    *
    * @param counted those that were counted, of which the last one is over its limit, or several are
    */
-  async #deniedCounts(
-    change: ReservationChange,
-    counted: readonly StepDone[],
-  ): Promise<Pick<Done, 'counts' | 'added' | 'found'>> {
-    const { counts, added, found } = await this.#judgePresent(change, true);
-    // Others may have given hits back meanwhile; the call was denied even so.
-    const isOverAt = change.steps.map((step, index) => counted[index] !== undefined && isOver(step, counted[index]));
-    return {
-      counts: counts.map((count, index) => (isOverAt[index] ? counted[index]!.count : count)),
-      added,
-      found: found.map((text, index) => (isOverAt[index] ? counted[index]!.found : text)),
-    };
+  async #deniedSteps(change: ReservationChange, counted: readonly StepDone[]): Promise<readonly StepDone[]> {
+    const { steps } = await this.#judgePresent(change, true);
+    return steps.map((present, index) => {
+      const own = counted[index];
+      // Others may have given hits back meanwhile; the call was denied even so.
+      return own !== undefined && isOver(change.steps[index]!, own) ? { ...own, added: present.added } : present;
+    });
   }
 
   // ---------------------------------------------------------------- ending
@@ -263,7 +261,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     const record = await this.#complete(key, text);
     this.#due.leave(steps);
     const done = steps.map((_, index) => stepIn(record?.slice(after!.length + 1).split(',')[index])!);
-    return { outcome: 'done', ...columnsOf(done) };
+    return { outcome: 'done', steps: done };
   }
 
   /** Does what is left of ending a reservation. Resolves with its record. */
@@ -290,7 +288,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
 
   async #endOne(step: ReservationStep, change: ReservationChange): Promise<StepDone> {
     const result = await this.#shards.change(step, change);
-    if (result.outcome === 'done') return firstOf(result);
+    if (result.outcome === 'done') return result.steps[0]!;
     return (result.outcome === 'changed' ? stepIn(result.record, ENDED) : undefined) ?? NOTHING_DONE;
   }
 
@@ -356,20 +354,6 @@ function stepsOf(pending: string): readonly ReservationStep[] {
 }
 
 const NOTHING_DONE: StepDone = { count: 0, added: 0, found: '' };
-
-type Done = Extract<ReservationResult, { readonly counts: unknown }>;
-
-function firstOf({ counts, added, found }: Done): StepDone {
-  return { count: counts[0]!, added: added[0]!, found: found[0]! };
-}
-
-function columnsOf(done: readonly StepDone[]): Pick<Done, 'counts' | 'added' | 'found'> {
-  return {
-    counts: done.map(({ count }) => count),
-    added: done.map(({ added }) => added),
-    found: done.map(({ found }) => found),
-  };
-}
 
 /** Whether a step that was counted is over its limit. */
 function isOver({ limit, hits }: Pick<ReservationStep, 'limit' | 'hits'>, { count, added }: StepDone): boolean {

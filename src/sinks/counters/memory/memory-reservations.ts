@@ -20,6 +20,7 @@ import {
   type ReservationChange,
   type ReservationResult,
   type ReservationStep,
+  type StepDone,
   lineOf,
 } from '../../../streams/ports/reservations';
 import { endedAtOnce, heldMember, openReservation } from '../open-reservations';
@@ -177,35 +178,37 @@ export class MemoryReservations {
     const held = steps.filter(({ member }) => member !== undefined);
     const full = held.length === 0 ? undefined : this.#fullOf(held, domain);
     if (full !== undefined) return { outcome: 'full', of: full };
-    const { isDenied, states, counts, added } = judgeReservation(steps, isDeniedAnyway, {
+    const { isDenied, steps: judged } = judgeReservation(steps, isDeniedAnyway, {
       count: (key) => this.#counts.get(tableKey(key)),
       state: ({ key, limit }) => this.#state(tableKey(key), limit.algorithm!, now),
     });
     const holds = steps.map(({ key, limit, member, hits }, index) => {
-      if (isDenied || member === undefined || states[index] === undefined) return [];
+      const before = judged[index]!.states?.[0];
+      if (isDenied || member === undefined || before === undefined) return [];
       const givenBack = this.#givenBack.get(tableKey(key));
       if (givenBack !== undefined) givenBack.until = now + LONGEST_KNOWN;
-      return holdOf(limit.algorithm!, states[index][0], hits, givenBack?.amount ?? 0);
+      return holdOf(limit.algorithm!, before, hits, givenBack?.amount ?? 0);
     });
-    const found = states.map((each, index) => (each === undefined ? '' : foundText(each[0], holds[index]!)));
-    const result = { counts, added, found };
-    if (isDenied) return { outcome: 'denied', ...result };
+    const done = judged.map(({ count, added, states }, index) => {
+      return { count, added, found: states === undefined ? '' : foundText(states[0], holds[index]!) };
+    });
+    if (isDenied) return { outcome: 'denied', steps: done };
     const members = steps.flatMap((step, index) => {
       const algorithm = deciderOf(step.limit);
       const decided = algorithm && { algorithm, hold: holds[index]! };
-      return this.#enter(step, { expiresAt, held: added[index]!, decided });
+      return this.#enter(step, { expiresAt, held: done[index]!.added, decided });
     });
     for (const [index, step] of steps.entries()) {
-      const state = states[index]?.[1];
+      const state = judged[index]!.states?.[1];
       if (state === undefined) this.#count(step, now);
       else this.#keep(tableKey(step.key), step.limit.algorithm!, { state, now });
     }
     const until = now + lifetime;
     if (members.length > 0) {
-      const entry = entryOf(textOf(after!, result), until);
+      const entry = entryOf(textOf(after!, done), until);
       this.#add(record, { ...entry, expiresAt, domain: ownText(tableKey(domain)), members });
     } else if (after !== undefined) this.#remember(record, entryOf(after, until));
-    return { outcome: 'done', ...result };
+    return { outcome: 'done', steps: done };
   }
 
   #end({ key: record, after = '', lifetime, steps: asked }: ReservationChange, now: number): ReservationResult {
@@ -217,29 +220,22 @@ export class MemoryReservations {
       return isGone ? { ...step, hits: hits + held } : step;
     });
     const entry = this.#open.get(record);
-    const [counts, added]: [number[], number[]] = [[], []];
-    for (const step of steps) {
+    const done = steps.map((step): StepDone => {
       const algorithm = deciderOf(step.limit);
-      if (algorithm !== undefined) {
-        counts.push(0);
-        added.push(this.#settle(step, algorithm, now));
-        continue;
-      }
+      if (algorithm !== undefined) return { count: 0, added: this.#settle(step, algorithm, now), found: '' };
       const before = this.#counts.get(tableKey(step.key));
       const count = this.#count(step, now);
-      counts.push(count);
-      added.push(count - before);
-    }
-    // The record of a reservation that holds nothing is kept as long as its id can be ended.
-    const found = steps.map(() => '');
+      return { count, added: count - before, found: '' };
+    });
     if (entry !== undefined) {
       this.#forget(record, entry);
       // Also the lists of counters whose window has ended, which have no step.
       for (const [counter, member] of entry.members) this.#leave(counter, member);
     }
+    // The record of a reservation that holds nothing is kept as long as its id can be ended.
     const kept = entry === undefined ? lifetime : Math.min(lifetime, KEPT);
-    this.#remember(record, entryOf(textOf(after, { counts, added, found }), now + kept));
-    return { outcome: 'done', counts, added, found };
+    this.#remember(record, entryOf(textOf(after, done), now + kept));
+    return { outcome: 'done', steps: done };
   }
 
   /** Counts what was used above what was held, or gives the rest back. Returns by how many hits the counter changes. */
@@ -390,11 +386,6 @@ function entryOf(text: string, until: number): Entry {
   return { text: own, bytes: OVERHEAD_BYTES + 2 * textBytes(own), until };
 }
 
-function textOf(
-  after: string,
-  { counts, added, found }: Readonly<Record<'counts' | 'added', readonly number[]>> & { found: readonly string[] },
-): string {
-  if (counts.length === 0) return after;
-  const lines = counts.map((count, index) => lineOf({ count, added: added[index]!, found: found[index]! }));
-  return `${after}\n${lines.join()}`;
+function textOf(after: string, done: readonly StepDone[]): string {
+  return done.length === 0 ? after : `${after}\n${done.map(lineOf).join()}`;
 }
