@@ -21,40 +21,34 @@ export interface TracedDescriptor extends Pick<ExplainedDescriptor, 'steps' | 'n
   readonly outcome: MatchOutcome | 'override';
 }
 
-/** Follows the descriptors of a request through the rules; what is listed of all of them together is limited. */
-export class MatchTrace {
-  readonly #ruleset: Ruleset;
-  readonly #domain: string;
-  readonly #budget = new WorkBudget(MAX_MATCHING_STEPS);
-  #listed = 0;
-  #nearest = 0;
-
-  constructor(ruleset: Ruleset, { domain }: Pick<RateLimitRequest, 'domain'>) {
-    this.#ruleset = ruleset;
-    this.#domain = domain;
-  }
-
-  /** @throws TooMuchWork for a request that a decision would reject */
-  of({ entries, limit }: Descriptor): TracedDescriptor {
+/**
+ * Returns what follows the descriptors of a request through the rules, one after the other; what is listed of all of
+ * them together is limited. It throws TooMuchWork for a request that a decision would reject.
+ */
+export function matchTrace(
+  ruleset: Ruleset,
+  { domain }: Pick<RateLimitRequest, 'domain'>,
+): (descriptor: Descriptor) => TracedDescriptor {
+  const budget = new WorkBudget(MAX_MATCHING_STEPS);
+  let [listed, searched] = [0, 0];
+  return ({ entries, limit }) => {
     const steps: ExplainedStep[] = [];
-    if (limit !== undefined && this.#ruleset.domains.get(this.#domain) !== undefined)
-      return { outcome: 'override', steps, nearest: null };
-    const asked = { domain: this.#domain, entries };
-    const most = Math.min(MAX_LISTED - this.#listed, MAX_LISTED_OF_LEVEL);
-    const match = followMatch(this.#ruleset, asked, {
-      budget: this.#budget,
+    if (limit !== undefined && ruleset.domains.has(domain)) return { outcome: 'override', steps, nearest: null };
+    const asked = { domain, entries };
+    const most = Math.min(MAX_LISTED - listed, MAX_LISTED_OF_LEVEL);
+    const match = followMatch(ruleset, asked, {
+      budget,
       visit: (level, entry, chosen) => steps.push(stepOf(level, entry, { chosen, most })),
     });
-    for (const { candidates, keys } of steps)
-      this.#listed = Math.min(MAX_LISTED, this.#listed + candidates.length + keys.length);
+    for (const { candidates, keys } of steps) listed = Math.min(MAX_LISTED, listed + candidates.length + keys.length);
     const { outcome } = match;
-    if (outcome === 'limit' || this.#nearest === MAX_NEAREST) return { outcome, steps, nearest: null };
-    this.#nearest += 1;
-    const nearest = nearestRule(this.#ruleset, asked, match);
+    if (outcome === 'limit' || searched === MAX_NEAREST) return { outcome, steps, nearest: null };
+    searched += 1;
+    const nearest = nearestRule(ruleset, asked, match);
     if (nearest === undefined) return { outcome, steps, nearest: null };
     const { rule, difference } = nearest;
     return { outcome, steps, nearest: { rule: referenceTo(rule), difference } };
-  }
+  };
 }
 
 /** What the search found at a level. @param options.most candidates, besides the chosen one, or keys */

@@ -22,7 +22,7 @@ import type {
   LimitOfCounter,
   PresentBlock,
 } from './explanation';
-import { MatchTrace, type TracedDescriptor, referenceTo } from './match-trace';
+import { type TracedDescriptor, matchTrace, referenceTo } from './match-trace';
 import { reasonOf, reasonOfAnswer } from './text';
 
 /** What is known of the counters of a request. */
@@ -38,7 +38,7 @@ export interface KnownCounts {
 /** Explains a request: what the rules have for each descriptor, and what a decision would answer with these counts. */
 export class RequestExplanation {
   readonly #trial: Trial;
-  readonly #trace: MatchTrace;
+  readonly #trace: ReturnType<typeof matchTrace>;
   readonly #stored: KnownCounts['stored'];
   readonly #open: ReadonlyMap<string, number>;
   /** Hits that this process holds, by cache key. */
@@ -51,7 +51,7 @@ export class RequestExplanation {
   constructor(trial: Trial, ruleset: Ruleset, { stored, open = new Map(), leases }: KnownCounts) {
     const { request, operations, resolutions } = trial.decision;
     this.#trial = trial;
-    this.#trace = new MatchTrace(ruleset, request);
+    this.#trace = matchTrace(ruleset, request);
     this.#stored = stored;
     this.#open = open;
     this.#leased = new Map(operations.map(({ key }) => [key, leases?.heldOf(key) ?? 0]));
@@ -66,7 +66,7 @@ export class RequestExplanation {
     const asked = request.descriptors[index]!;
     const { kind, limited, limits = [], rule } = resolutions[index]!;
     const status = this.#verdict?.statuses[index];
-    const { outcome, steps, nearest } = this.#trace.of(asked);
+    const { outcome, steps, nearest } = this.#trace(asked);
     const replacer = kind === 'replaced' ? this.#replacers.get(rule?.limit?.name ?? '') : undefined;
     const explained = {
       entries: shownEntries(asked.entries),

@@ -1,5 +1,5 @@
 import { followMatch } from '../../src/explain/match';
-import { MatchTrace } from '../../src/explain/match-trace';
+import { matchTrace } from '../../src/explain/match-trace';
 import { nearestRule } from '../../src/explain/nearest-rule';
 import { matchRule } from '../../src/rules/ruleset';
 import fc from '../support/data/properties';
@@ -24,7 +24,7 @@ describe('the explanation of a descriptor', () => {
 
   /** A short form of an explanation: a line for each level, and the outcome. */
   function explain(text: string, domain = 'shop', rules = ruleset): readonly string[] {
-    const { steps, outcome } = new MatchTrace(rules, { domain }).of(descriptor(text));
+    const { steps, outcome } = matchTrace(rules, { domain })(descriptor(text));
     const lines = steps.map(({ candidates, otherValues, omitted, keys }) =>
       [
         ...candidates.map(({ rule: { value }, outcome: how }) => `${value || '-'} ${how}`),
@@ -60,7 +60,7 @@ describe('the explanation of a descriptor', () => {
       { key: 'ip', value: '1*' },
     );
     function shownFor(value: string) {
-      const { steps } = new MatchTrace(others, { domain: 'shop' }).of(descriptor(`ip=${value}`));
+      const { steps } = matchTrace(others, { domain: 'shop' })(descriptor(`ip=${value}`));
       const { candidates, otherValues, omitted } = steps[0]!;
       return [...candidates.map(({ rule: { value: text }, outcome }) => `${text} ${outcome}`), otherValues, omitted];
     }

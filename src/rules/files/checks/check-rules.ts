@@ -16,11 +16,11 @@ export function checkRules(
   domains: readonly Pick<DomainConfig, 'descriptors' | 'unmatched'>[],
   locations: Locations,
 ): void {
-  const reach = new ReachCheck(locations);
+  const warnOfUnreachable = reachCheck(locations);
   for (const { descriptors, unmatched } of domains) {
-    reach.check(descriptors);
+    warnOfUnreachable(descriptors);
     walk(descriptors, [], (rule, path) => {
-      reach.check(rule.descriptors);
+      warnOfUnreachable(rule.descriptors);
       checkZeroLimit(rule, path, locations);
       checkMetric(rule, path, locations);
     });
@@ -55,59 +55,54 @@ interface Pattern {
   readonly wildcard: Wildcard;
 }
 
-/** Warns about rules that never match, because a rule that is tried earlier matches every value that they match. */
-class ReachCheck {
-  readonly #locations: Locations;
-  #comparisons = 0;
-
-  constructor(locations: Locations) {
-    this.#locations = locations;
+/**
+ * Returns what warns about rules of a level that never match, because a rule that is tried earlier matches every value
+ * that they match. The rules are all of the level, in the order in which they are tried.
+ */
+function reachCheck(locations: Locations): (rules: readonly RuleConfig[]) => void {
+  let comparisons = 0;
+  function compare(rule: RuleConfig, earlier: readonly Pattern[]): void {
+    // A pattern covers another pattern if and only if it matches that pattern with each `*` replaced by a character
+    // that occurs nowhere else. It covers every value if and only if it matches the empty one, because it consists of
+    // `*` only then.
+    const widest = rule.value.replaceAll(/\*+/g, ANYTHING);
+    comparisons += earlier.length;
+    if (comparisons > MAX_COMPARISONS) return;
+    const cover = earlier.find(({ wildcard }) => wildcard.matches(widest));
+    if (cover !== undefined) reportUnreachable(rule, cover.rule, locations);
   }
-
-  /** @param rules all rules of one level, in the order in which they are tried */
-  check(rules: readonly RuleConfig[]): void {
+  return (rules) => {
     const patterns = new Map<string, Pattern[]>();
     for (const rule of rules) {
       if (!rule.value.includes('*')) continue;
       const earlier = patterns.get(rule.key) ?? [];
-      this.#compare(rule, earlier);
+      compare(rule, earlier);
       earlier.push({ rule, wildcard: new Wildcard(rule.value) });
       patterns.set(rule.key, earlier);
     }
     if (patterns.size === 0) return;
     // Rules with regular expressions and those without value are tried last, regardless of their position.
     for (const rule of rules) {
-      if (rule.valueRegex !== undefined || isForAnyValue(rule)) this.#compare(rule, patterns.get(rule.key) ?? []);
+      if (rule.valueRegex !== undefined || isForAnyValue(rule)) compare(rule, patterns.get(rule.key) ?? []);
     }
-  }
+  };
+}
 
-  #compare(rule: RuleConfig, earlier: readonly Pattern[]): void {
-    // A pattern covers another pattern if and only if it matches that pattern with each `*` replaced by a character
-    // that occurs nowhere else. It covers every value if and only if it matches the empty one, because it consists of
-    // `*` only then.
-    const widest = rule.value.replaceAll(/\*+/g, ANYTHING);
-    this.#comparisons += earlier.length;
-    if (this.#comparisons > MAX_COMPARISONS) return;
-    const cover = earlier.find(({ wildcard }) => wildcard.matches(widest));
-    if (cover !== undefined) this.#warn(rule, cover.rule);
-  }
-
-  #warn(rule: RuleConfig, cover: RuleConfig): void {
-    const location = this.#locations.get(rule);
-    const coverLocation = this.#locations.get(cover);
-    if (location === undefined || coverLocation === undefined) return;
-    const where = placeFrom(location.context.source, coverLocation.context.source, coverLocation.value);
-    const nested = rule.descriptors.length > 0 ? ', nor does any rule nested in it' : '';
-    const shown = showText(cover.value);
-    location.context.report(isForAnyValue(rule) ? location.key : location.value, {
-      code: 'unreachable-rule',
-      message: `this rule never matches${nested}: '${shown}' at ${where} matches all of its values first`,
-      advice:
-        rule.value === ''
-          ? 'Remove one of the two: rules with value_regex or without value are tried after the wildcards of their key.'
-          : 'Put it before the wildcard: the first wildcard that matches is used.',
-    });
-  }
+function reportUnreachable(rule: RuleConfig, cover: RuleConfig, locations: Locations): void {
+  const location = locations.get(rule);
+  const coverLocation = locations.get(cover);
+  if (location === undefined || coverLocation === undefined) return;
+  const where = placeFrom(location.context.source, coverLocation.context.source, coverLocation.value);
+  const nested = rule.descriptors.length > 0 ? ', nor does any rule nested in it' : '';
+  const shown = showText(cover.value);
+  location.context.report(isForAnyValue(rule) ? location.key : location.value, {
+    code: 'unreachable-rule',
+    message: `this rule never matches${nested}: '${shown}' at ${where} matches all of its values first`,
+    advice:
+      rule.value === ''
+        ? 'Remove one of the two: rules with value_regex or without value are tried after the wildcards of their key.'
+        : 'Put it before the wildcard: the first wildcard that matches is used.',
+  });
 }
 
 /** After this many comparisons of names in total, no more names are suggested. */
