@@ -151,13 +151,10 @@ export type Statistic = readonly [name: string, value: number];
 /** Every statistic, in groups in any order. */
 export type ReadStatistics = () => Promise<Iterable<StatisticGroup>>;
 
-/** How statistics are written: the beginning, each of them, what is between two, and the end. */
+/** How statistics are written. What yields undefined is left out, as statistics that are undefined are. */
 interface Format {
   readonly type: string;
-  readonly begin: string;
-  readonly write: (statistic: Statistic) => string;
-  readonly between: string;
-  readonly end: string;
+  readonly write: (statistics: Iterable<Statistic | undefined>) => Iterable<string | undefined>;
 }
 
 /**
@@ -166,13 +163,7 @@ interface Format {
  */
 const FORMATS: Readonly<Record<string, Format>> = {
   text: lineFormat(([name, value]) => `${visibleLine(name)}: ${plainNumber(value)}\n`),
-  json: {
-    type: 'application/json',
-    begin: '{"stats":[',
-    write: ([name, value]) => JSON.stringify({ name, value }),
-    between: ',',
-    end: ']}\n',
-  },
+  json: { type: 'application/json', write: jsonOf },
   prometheus: lineFormat(([name, value]) => `${metricName(name)} ${plainNumber(value)}\n`),
 };
 
@@ -180,8 +171,22 @@ function metricName(name: string): string {
   return name.replaceAll(/[^A-Za-z0-9_:]/g, '_');
 }
 
-function lineFormat(write: Format['write']): Format {
-  return { type: 'text/plain', begin: '', write, between: '', end: '' };
+function lineFormat(lineOf: (statistic: Statistic) => string): Format {
+  return {
+    type: 'text/plain',
+    *write(statistics) {
+      for (const statistic of statistics) yield statistic && lineOf(statistic);
+    },
+  };
+}
+
+function* jsonOf(statistics: Iterable<Statistic | undefined>): Generator<string | undefined, void, void> {
+  let separator = '{"stats":[';
+  for (const statistic of statistics) {
+    yield statistic && `${separator}${JSON.stringify({ name: statistic[0], value: statistic[1] })}`;
+    if (statistic !== undefined) separator = ',';
+  }
+  yield `${separator === ',' ? '' : separator}]}\n`;
 }
 
 /** Characters of an expression. */
@@ -209,7 +214,7 @@ export function stats(statistics: ReadStatistics): Route {
       const isShown = await compileFilter(String(filter));
       const { keyOf, runs } = (chosen === FORMATS['prometheus'] ? byMetric : byName)!;
       const sorted = sortedStatistics(merged(await runs()), keyOf, isShown);
-      const pieces = inPieces(statisticsTexts(sorted, chosen));
+      const pieces = inPieces(chosen.write(sorted));
       if (chosen === FORMATS['text']) return respondLines(ctx, path, pieces);
       ctx.type = chosen.type;
       ctx.body = streamOf(pieces);
@@ -252,19 +257,6 @@ function* sortedStatistics(
 /** By code units. */
 function order(one: string, other: string): number {
   return one < other ? -1 : Number(one > other);
-}
-
-function* statisticsTexts(
-  statistics: Iterable<Statistic | undefined>,
-  { begin, write, between, end }: Format,
-): Generator<string | undefined, void, void> {
-  yield begin;
-  let separator = '';
-  for (const statistic of statistics) {
-    yield statistic && separator + write(statistic);
-    if (statistic !== undefined) separator = between;
-  }
-  yield end;
 }
 
 /** @throws HttpError for an expression that is not valid */
