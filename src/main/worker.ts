@@ -37,9 +37,8 @@ import { type App, withApp } from './app';
 import { storeAbilities } from '../settings/stores';
 import { counterStore, remoteStore } from './counter-store';
 import { type DecisionPath, decisionPath, endOfDecisions, endOfRecords, storeNote } from './decision-path';
-import { logFailedStep, runPhases } from './life';
+import { logFailedStep, runPhases, runProcess } from './life';
 import { Rejections } from './rejections';
-import { runProcess } from './run';
 import { Servers } from './servers';
 import { warmUp } from './warm-up';
 

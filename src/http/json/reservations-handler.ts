@@ -26,19 +26,15 @@ export function reservationsHandler(options: ReservationsHandlerOptions, memory:
 
   async function answer(ctx: Context, [id = '', action, ...rest]: readonly string[]): Promise<Answer> {
     const caller = { peer: ctx.req.socket, metadata: (name: string) => ctx.req.headersDistinct[name]?.[0] };
-    if (id === '') {
-      if (ctx.method !== 'POST') throw methodNotAllowed(ctx.method, 'POST');
-      return reserved(await reservations.reserve({ ...readReservation(await receiveText(ctx, memory)), caller }));
-    }
-    if (action === undefined) {
-      if (ctx.method !== 'DELETE') throw methodNotAllowed(ctx.method, 'DELETE');
-      return ended(await reservations.cancel(id, caller));
-    }
-    if (action !== 'settle' || rest.length > 0) {
+    if (id !== '' && action !== undefined && (action !== 'settle' || rest.length > 0)) {
       throw new HttpError({ status: 404, code: 'not_found', message: 'a reservation has only the action settle' });
     }
-    if (ctx.method !== 'POST') throw methodNotAllowed(ctx.method, 'POST');
-    return ended(await reservations.settle(id, readSettlement(await receiveText(ctx, memory)), caller));
+    const method = id !== '' && action === undefined ? 'DELETE' : 'POST';
+    if (ctx.method !== method) throw methodNotAllowed(ctx.method, method);
+    if (method === 'DELETE') return ended(await reservations.cancel(id, caller));
+    const body = await receiveText(ctx, memory);
+    if (id === '') return reserved(await reservations.reserve({ ...readReservation(body), caller }));
+    return ended(await reservations.settle(id, readSettlement(body), caller));
   }
 
   return async (ctx, next) => {
