@@ -28,59 +28,46 @@ const STANDARD_INPUT = '-';
  * them.
  */
 export async function readRules(paths: string | readonly string[], options: ReadOptions): Promise<CheckedRules> {
-  const reading = new Reading();
-  for (const path of [paths].flat()) await reading.add(path, options);
-  const read = readRuleFiles(reading.files, options);
-  return {
-    ...read,
-    files: reading.names,
-    errors: [...reading.errors, ...read.errors],
-    warnings: [...reading.warnings, ...read.warnings],
-  };
-}
-
-class Reading {
-  readonly files: RuleFile[] = [];
-  readonly names: string[] = [];
-  readonly errors: Problem[] = [];
-  readonly warnings: Problem[] = [];
-  #bytes = 0;
-
-  async add(path: string, { ignoreDotFiles }: ReadOptions): Promise<void> {
-    if (path === STANDARD_INPUT) return this.#read(path, () => readPipe(process.stdin));
-    try {
-      const status = await stat(path);
-      if (!status.isDirectory()) {
-        rejectDevice(path, status);
-        const isFile = status.isFile();
-        return await this.#read(path, () =>
-          isFile ? readBoundedFile(path, MAX_FILE_BYTES) : readPipe(createReadStream(path)),
-        );
-      }
-      const listing = await listRuleFiles(path, ignoreDotFiles);
-      this.warnings.push(...folderWarnings(path, listing));
-      for (const { path: name } of listing.files) {
-        const file = join(path, name);
-        if (this.#bytes <= MAX_TOTAL_BYTES) await this.#read(file, () => readBoundedFile(file, MAX_FILE_BYTES));
-      }
-    } catch (error) {
-      const problem = error instanceof FolderTooLarge ? folderTooLarge(error.excess) : unreadable(error);
-      this.errors.push(folderProblem(path, problem));
-    }
-  }
-
-  async #read(name: string, input: () => Promise<BoundedContents>): Promise<void> {
-    this.names.push(name);
+  const [files, names, errors, warnings]: [RuleFile[], string[], Problem[], Problem[]] = [[], [], [], []];
+  let bytes = 0;
+  async function readFile(name: string, input: () => Promise<BoundedContents>): Promise<void> {
+    names.push(name);
     try {
       const { content = new Uint8Array(), tooLarge } = await input();
-      this.#bytes += content.length;
-      if (this.#bytes > MAX_TOTAL_BYTES) this.errors.push(folderProblem(dirname(name), folderTooLarge('bytes')));
-      else this.files.push({ path: name, content, tooLarge });
+      bytes += content.length;
+      if (bytes > MAX_TOTAL_BYTES) errors.push(folderProblem(dirname(name), folderTooLarge('bytes')));
+      else files.push({ path: name, content, tooLarge });
     } catch (error) {
       const message = `cannot read the file: ${reasonOf(error)}`;
-      this.errors.push(folderProblem(name, { code: 'unreadable-file', message }));
+      errors.push(folderProblem(name, { code: 'unreadable-file', message }));
     }
   }
+  async function readPath(path: string): Promise<void> {
+    if (path === STANDARD_INPUT) return readFile(path, () => readPipe(process.stdin));
+    const status = await stat(path);
+    if (!status.isDirectory()) {
+      rejectDevice(path, status);
+      const isFile = status.isFile();
+      return readFile(path, () => (isFile ? readBoundedFile(path, MAX_FILE_BYTES) : readPipe(createReadStream(path))));
+    }
+    const listing = await listRuleFiles(path, options.ignoreDotFiles);
+    warnings.push(...folderWarnings(path, listing));
+    for (const { path: name } of listing.files) {
+      const file = join(path, name);
+      if (bytes <= MAX_TOTAL_BYTES) await readFile(file, () => readBoundedFile(file, MAX_FILE_BYTES));
+    }
+  }
+  for (const path of [paths].flat()) {
+    await readPath(path).catch((error: unknown) => {
+      const problem = error instanceof FolderTooLarge ? folderTooLarge(error.excess) : unreadable(error);
+      errors.push(folderProblem(path, problem));
+    });
+  }
+  const read = readRuleFiles(files, options);
+  return {
+    ...{ configs: read.configs, files: names },
+    ...{ errors: [...errors, ...read.errors], warnings: [...warnings, ...read.warnings] },
+  };
 }
 
 function unreadable(error: unknown): ProblemDetails {

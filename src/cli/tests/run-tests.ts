@@ -51,78 +51,54 @@ export interface TestsReport {
 
 /** Plays test files. @throws Error with one sentence for the user */
 export async function runTests(files: readonly TestFile[], options: TestsOptions): Promise<TestsReport> {
-  const run = new Run(options);
-  for (const file of files) await run.play(file);
-  return run.report(files.length);
-}
-
-class Run {
-  readonly #options: TestsOptions;
   /** By their paths. */
-  readonly #rulesets = new Map<string, Ruleset | undefined>();
-  readonly #matched = new Set<Rule>();
-  readonly #tests: TestsReport['tests'][number][] = [];
-  readonly #failures: TestFailure[] = [];
-  readonly #errors: Problem[] = [];
-  #expectations = 0;
-
-  constructor(options: TestsOptions) {
-    this.#options = options;
+  const rulesets = new Map<string, Ruleset | undefined>();
+  const matched = new Set<Rule>();
+  const played: TestsReport['tests'][number][] = [];
+  const [failures, errors]: [TestFailure[], Problem[]] = [[], []];
+  let expectations = 0;
+  async function rulesetOf(paths: readonly string[]): Promise<Ruleset | undefined> {
+    const key = paths.join('\0');
+    if (!rulesets.has(key)) {
+      const read = await options.readRules(paths);
+      errors.push(...read.errors);
+      rulesets.set(key, read.errors.length === 0 ? buildRuleset(read.configs) : undefined);
+    }
+    return rulesets.get(key);
   }
-
-  async play({ path, rules, settings, tests }: TestFile): Promise<void> {
-    const ruleset = await this.#rulesetOf(rules);
-    if (ruleset === undefined) return;
-    const stage = { ruleset, options: this.#options.optionsOf(settings), matched: this.#matched };
+  for (const { path, rules, settings, tests } of files) {
+    const ruleset = await rulesetOf(rules);
+    if (ruleset === undefined) continue;
+    const stage = { ruleset, options: options.optionsOf(settings), matched };
     const corrected: Difference[] = [];
     for (const test of tests) {
-      const { expectations, differences } = await playTest(test, stage);
-      this.#expectations += expectations;
+      const { differences, expectations: ofTest } = await playTest(test, stage);
+      expectations += ofTest;
       for (const difference of differences) {
         const { number: line, expected, actual, right, explanation } = difference;
-        const isUpdated = this.#options.isUpdated && right !== undefined;
+        const isUpdated = options.isUpdated && right !== undefined;
         if (isUpdated) corrected.push(difference);
-        this.#failures.push({ file: path, line, test: test.name, expected, actual, explanation, isUpdated });
+        failures.push({ file: path, line, test: test.name, expected, actual, explanation, isUpdated });
       }
-      const ok = differences.every(({ right }) => this.#options.isUpdated && right !== undefined);
-      this.#tests.push({ file: path, name: test.name, ok });
+      const ok = differences.every(({ right }) => options.isUpdated && right !== undefined);
+      played.push({ file: path, name: test.name, ok });
     }
     if (corrected.length > 0) await correctTestFile(path, corrected);
   }
+  return {
+    ok: errors.length === 0 && failures.every(({ isUpdated }) => isUpdated),
+    ...{ files: files.length, tests: played, expectations, failures, errors },
+    coverage: coverageOf([...rulesets.values()], matched),
+  };
+}
 
-  report(files: number): TestsReport {
-    return {
-      ok: this.#errors.length === 0 && this.#failures.every(({ isUpdated }) => isUpdated),
-      files,
-      tests: this.#tests,
-      expectations: this.#expectations,
-      failures: this.#failures,
-      errors: this.#errors,
-      coverage: this.#coverage(),
-    };
-  }
-
-  async #rulesetOf(paths: readonly string[]): Promise<Ruleset | undefined> {
-    const key = paths.join('\0');
-    if (!this.#rulesets.has(key)) {
-      const { configs, errors } = await this.#options.readRules(paths);
-      this.#errors.push(...errors);
-      this.#rulesets.set(key, errors.length === 0 ? buildRuleset(configs) : undefined);
-    }
-    return this.#rulesets.get(key);
-  }
-
-  #coverage(): TestsReport['coverage'] {
-    const missed: CoveredRule[] = [];
-    let count = 0;
-    for (const ruleset of this.#rulesets.values()) {
-      for (const rule of ruleset === undefined ? [] : resultsOf(ruleset)) {
-        count += 1;
-        if (!this.#matched.has(rule)) missed.push({ rule: plainStatisticsKey(rule), place: rule.place ?? null });
-      }
-    }
-    return { rules: count, missed };
-  }
+function coverageOf(rulesets: readonly (Ruleset | undefined)[], matched: ReadonlySet<Rule>): TestsReport['coverage'] {
+  const rules = rulesets.flatMap((ruleset) => (ruleset === undefined ? [] : [...resultsOf(ruleset)]));
+  const missed = rules.filter((rule) => !matched.has(rule));
+  return {
+    rules: rules.length,
+    missed: missed.map((rule) => ({ rule: plainStatisticsKey(rule), place: rule.place ?? null })),
+  };
 }
 
 /** The rules that can be the result for a descriptor: those with a limit, and those that allow everything. */
