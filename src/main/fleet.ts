@@ -6,10 +6,10 @@ import type { CurrentToken } from '../http/operators/authorization';
 import { peersAt } from '../http/operators/peers';
 import { trustedRoots } from '../net/trusted-roots';
 import type { FindPeers } from '../operators/fleet';
+import type { ListedSetting } from '../operators/answers';
 import { LONGEST_REPORTED } from '../operators/merge-reports';
 import type { OperatorOptions } from '../operators/operator';
 import { currentSecret } from '../sources/secret-files';
-import type { SettingLine } from '../settings/list-settings';
 import type { Field } from '../settings/settings';
 import { boundedText } from '../text/table-key';
 import { namesOf } from '../settings/table/setting';
@@ -33,7 +33,7 @@ export function expectedDifferences({ settings }: Pick<App, 'settings'>): Readon
 }
 
 /** What this instance is among others. @param lines its settings, of which it reports those that are set */
-export function instanceOf({ settings }: App, lines: readonly SettingLine[]): OperatorOptions['instance'] {
+export function instanceOf({ settings }: App, lines: readonly ListedSetting[]): OperatorOptions['instance'] {
   const set = lines.filter(({ source }) => source !== 'default');
   return {
     ...{ id: randomUUID(), name: settings.instanceName ?? hostname(), version: VERSION },

@@ -67,11 +67,7 @@ export function managerReports(
     begins: 'cannot notify the service manager',
     ends: 'the service manager is notified again',
   });
-  const sources = {
-    status$: readiness.status$,
-    ready$: readiness.opened$,
-    termination$: signal$,
-  };
+  const sources = { status$: readiness.status$, ready$: readiness.opened$, termination$: signal$ };
   const options = { watchdog, stopTimeout: drainTime + EXIT_TIME, scheduler: asyncScheduler };
   const stopReported$ = new AsyncSubject<never>();
   const reports$ = notifications(sources, options).pipe(

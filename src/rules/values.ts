@@ -83,24 +83,20 @@ interface MatcherRule {
 
 /** The rules of one key that match by a list, a network or a regular expression. */
 export class MatcherRules<T extends MatcherRule> {
-  /** In the order of the file. */
-  readonly #byName = new Map<string, T>();
+  /** By their names, in the order of the file. */
+  readonly rules = new Map<string, T>();
   readonly #networks = new NetworkTable<T>();
   /** In the order of the file. */
   readonly regexes: T[] = [];
   /** How many values their lists have. */
   listedValues = 0;
 
-  get rules(): ReadonlyMap<string, T> {
-    return this.#byName;
-  }
-
   /** @returns false, without effect, when there is already one of this name */
   add(rule: T): boolean {
     const { matcher } = rule;
     const name = nameOf(rule);
-    if (this.#byName.has(name)) return false;
-    this.#byName.set(name, rule);
+    if (this.rules.has(name)) return false;
+    this.rules.set(name, rule);
     if (matcher instanceof ValueList) this.listedValues += matcher.values.length;
     else if (matcher instanceof Network) this.#networks.add(matcher, rule);
     else this.regexes.push(rule);
@@ -109,7 +105,7 @@ export class MatcherRules<T extends MatcherRule> {
 
   /** The rule that has the same kind of matcher and the same text. */
   counterpart(rule: MatcherRule): T | undefined {
-    return this.#byName.get(nameOf(rule));
+    return this.rules.get(nameOf(rule));
   }
 
   /** @throws TooMuchWork */

@@ -97,7 +97,8 @@ export interface WildcardRule {
  * tried one after the other.
  */
 export class WildcardRules<T extends WildcardRule> {
-  readonly #rules: T[] = [];
+  /** In order. */
+  readonly rules: T[] = [];
   /** The position of each rule whose pattern is a prefix, by this prefix. */
   readonly #prefixes = new Map<string, number>();
   /** The different lengths of these prefixes, ascending. */
@@ -105,13 +106,8 @@ export class WildcardRules<T extends WildcardRule> {
   /** The positions of the others, ascending. */
   readonly #others: number[] = [];
 
-  /** In order. */
-  get rules(): readonly T[] {
-    return this.#rules;
-  }
-
   add(rule: T): void {
-    const position = this.#rules.push(rule) - 1;
+    const position = this.rules.push(rule) - 1;
     const { first, isPrefix } = rule.matcher as Wildcard;
     if (!isPrefix) {
       this.#others.push(position);
@@ -128,13 +124,13 @@ export class WildcardRules<T extends WildcardRule> {
    * @throws TooMuchWork
    */
   find(value: string, budget: WorkBudget): T | undefined {
-    if (this.#rules.length <= MAX_LIST) return this.#rules.find((rule) => matches(rule, value, budget));
+    if (this.rules.length <= MAX_LIST) return this.rules.find((rule) => matches(rule, value, budget));
     const found = this.#findPrefix(value, budget);
     for (const position of this.#others) {
       if (position > found) break;
-      if (matches(this.#rules[position] as T, value, budget)) return this.#rules[position];
+      if (matches(this.rules[position] as T, value, budget)) return this.rules[position];
     }
-    return this.#rules[found];
+    return this.rules[found];
   }
 
   /** The position of the first rule whose prefix the value begins with; Infinity if there is none. */

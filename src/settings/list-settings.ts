@@ -6,31 +6,21 @@ import type { Setting } from './table/setting';
 import { settingRows } from './table/settings-table';
 import { mogrifierTags } from './values/lists';
 
-/** A setting as operators see it. */
-export interface SettingLine {
-  /** The variable that sets it, or else its neutral name. */
-  readonly name: string;
-  readonly source: 'environment' | 'file' | 'default';
-  /**
-   * As a user would write it; `***` for a secret, the path of the file for a secret from one, null when there is none.
-   */
-  readonly value: string | null;
-  /** As in docs/settings.md; null for the variables of a mogrifier. */
-  readonly documentation: { readonly help: string; readonly allowed: string; readonly default: string | null } | null;
-}
-
-/** All settings in the order of the table, then the variables of the mogrifiers; without secrets. */
-export function listSettings({ settings, given, files, nameOf }: LoadedSettings): readonly SettingLine[] {
-  const lines = settingRows.map((row): SettingLine => {
+/**
+ * All settings as operators see them, in the order of the table, then the variables of the mogrifiers. `value` is as a
+ * user would write it: `***` for a secret, the path of the file for a secret from one, null when there is none.
+ */
+export function listSettings({ settings, given, files, nameOf }: LoadedSettings) {
+  const lines = settingRows.map((row) => {
     const value: unknown = settings[row.field];
     const name = nameOf(row.field);
     const file = files.get(row.field);
     const { help, allowed, default: byDefault = null } = describeSetting(row);
     const documentation = { help, allowed, default: byDefault };
-    if (file !== undefined) return { name, source: 'file', value: file.path, documentation };
+    if (file !== undefined) return { name, source: 'file' as const, value: file.path, documentation };
     return {
       name,
-      source: given.has(row.field) ? 'environment' : 'default',
+      source: given.has(row.field) ? ('environment' as const) : ('default' as const),
       value: value === undefined ? null : shown(row, row.type.format(value)),
       documentation,
     };
@@ -39,13 +29,13 @@ export function listSettings({ settings, given, files, nameOf }: LoadedSettings)
 }
 
 /** The variables of a mogrifier under the names of the program that its pattern is set for. */
-function mogrifierLines({ patternVariable, pattern, output, tags }: Mogrifier): readonly SettingLine[] {
+function mogrifierLines({ patternVariable, pattern, output, tags }: Mogrifier) {
   const prefix = patternVariable.slice(0, -'PATTERN'.length);
   const parts = { PATTERN: pattern, NAME: output, TAGS: mogrifierTags.format(tags) };
-  return Object.entries(parts).map(([part, text]): SettingLine => ({
+  return Object.entries(parts).map(([part, text]) => ({
     name: prefix + part,
     // Only the tags may be empty.
-    source: text === '' ? 'default' : 'environment',
+    source: text === '' ? ('default' as const) : ('environment' as const),
     value: hideUrlCredentials(text) || null,
     documentation: null,
   }));

@@ -20,18 +20,11 @@ export interface CallsLine {
   readonly expected: string;
 }
 
-/** The value of a statistic of a rule, without what the names of all of them begin with. */
-interface StatisticLine {
-  readonly kind: 'statistic';
-  readonly name: string;
-  readonly before: string;
-  readonly expected: string;
-}
-
 /** A line of a test: docs/testing-rules.md has the notation. */
 export type TestLine =
   | CallsLine
-  | StatisticLine
+  /** The value of a statistic of a rule, without what the names of all of them begin with. */
+  | ({ readonly kind: 'statistic'; readonly name: string } & Pick<CallsLine, 'before' | 'expected'>)
   /** Blank, or a comment. */
   | { readonly kind: 'none' }
   | { readonly kind: 'setting'; readonly name: string; readonly value: string }

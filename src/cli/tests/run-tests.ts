@@ -1,11 +1,11 @@
 import type { LimiterOptions } from '../../limiter/options';
 import { type Problem, formatProblem } from '../../rules/files/problems/problem';
-import type { RulePlace } from '../../rules/rule-config';
 import type { Rule } from '../../rules/rule-tree';
 import { type Ruleset, buildRuleset } from '../../rules/ruleset';
 import { plainStatisticsKey } from '../../rules/statistics-key';
 import { counted } from '../../text/counted';
 import { visibleLines } from '../../text/visible';
+import type { RuleChange } from '../check/changes';
 import { type CheckedCase, type Finding, casesOfRules, grouped } from '../check/formats';
 import type { CheckedRules } from '../check/read-rules';
 import { formatExplanation, placeOf } from '../../explain/text';
@@ -31,12 +31,6 @@ export interface TestFailure extends Pick<Difference, 'expected' | 'actual' | 'e
   readonly isUpdated: boolean;
 }
 
-/** A rule that can be the result for a descriptor. */
-interface CoveredRule {
-  readonly rule: string;
-  readonly place: RulePlace | null;
-}
-
 export interface TestsReport {
   readonly ok: boolean;
   readonly files: number;
@@ -46,7 +40,7 @@ export interface TestsReport {
   /** The errors of the rules, with which no test of theirs is played. */
   readonly errors: readonly Problem[];
   /** How many rules the tests could match, and which of them no descriptor of a test has matched. */
-  readonly coverage: { readonly rules: number; readonly missed: readonly CoveredRule[] };
+  readonly coverage: { readonly rules: number; readonly missed: readonly Pick<RuleChange, 'rule' | 'place'>[] };
 }
 
 /** Plays test files. @throws Error with one sentence for the user */

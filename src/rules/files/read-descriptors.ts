@@ -58,7 +58,7 @@ export function readDescriptor(context: ReadContext, map: YamlMap, level: Descri
     valueToMetric: fields.get('value_to_metric')?.key,
   };
   context.locations.set(rule, location);
-  if (key !== '') checkDuplicates({ level, rule, location, values });
+  if (key !== '') checkDuplicates(level, location, { key, identities: values.identities });
   if (rule.valueRegex !== undefined) countRegex(level, location);
   checkEffect(fields, rule);
   checkPrefix(fields, rule);
@@ -133,17 +133,14 @@ function pathTo(level: DescriptorLevel, key: string, value: string): string {
   return `${level.path}.${key}${value === '' ? '' : `_${value}`}`;
 }
 
-interface ReadRule {
-  readonly level: DescriptorLevel;
-  readonly rule: RuleConfig;
-  readonly location: RuleLocation;
-  readonly values: ReadValues;
-}
-
 /** Adds a rule to its level, unless the level has one of the same key and value, which is reported. */
-function checkDuplicates({ level, rule: { key }, location, values }: ReadRule): void {
+function checkDuplicates(
+  level: DescriptorLevel,
+  location: RuleLocation,
+  { key, identities }: Pick<RuleConfig, 'key'> & Pick<ReadValues, 'identities'>,
+): void {
   const { context } = location;
-  for (const { kind, text, range } of values.identities) {
+  for (const { kind, text, range } of identities) {
     // The leading length of the key distinguishes key `a_b` with value `c` from key `a` with value `b_c`.
     const identity = `${kind}${key.length} ${key}${text}`;
     const first = level.siblings.get(identity);

@@ -103,10 +103,7 @@ function checkAmongLimits(context: ReadContext, { limit, range }: ReadLimit, bef
   const alternates = same.every((other) => active && other.limit.active && areDisjoint(active, other.limit.active));
   if (unit === undefined || alternates) return;
   const what = unit === 'UNKNOWN' ? 'no window, either' : `a window as long as ${windowText(unit, unitMultiplier)}`;
-  context.report(range, {
-    code: 'same-window',
-    message: `a limit of the rule before this one has ${what}`,
-  });
+  context.report(range, { code: 'same-window', message: `a limit of the rule before this one has ${what}` });
 }
 
 /** In seconds; 0 for a limit without a window. */

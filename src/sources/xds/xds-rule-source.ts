@@ -1,7 +1,7 @@
 import { EMPTY, type SchedulerLike, asyncScheduler, catchError, defer, finalize, of, repeat, timer } from 'rxjs';
 import { fileOf } from '../../net/reloaded-files';
 import type { LoadedSettings } from '../../settings/read-settings';
-import type { Settings } from '../../settings/settings';
+import type { Field, Settings } from '../../settings/settings';
 import type { Statistics } from '../../statistics/statistics';
 import { type Backoff, backoff } from '../../streams/backoff';
 import { ConditionLog } from '../../log/condition-log';
@@ -53,11 +53,7 @@ export function xdsSource(parts: RuleSourceParts): RuleSource {
 /** The waits before a stream is opened again, in milliseconds. */
 type WaitSettings = Pick<
   Settings,
-  | 'configGrpcXdsServerConnectRetryInterval'
-  | 'xdsClientBackoffInitialInterval'
-  | 'xdsClientBackoffMaxInterval'
-  | 'xdsClientBackoffRandomFactor'
-  | 'xdsClientBackoffJitter'
+  'configGrpcXdsServerConnectRetryInterval' | Extract<Field, `xdsClientBackoff${string}`>
 >;
 
 export interface XdsRuleOptions {
