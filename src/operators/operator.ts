@@ -20,7 +20,7 @@ import { type HistoryOptions, type HistoryQuery, HistoryRecorder, type RecordedH
 import { LiveView } from './live';
 import type { Change, Fleet, InstanceReport, ListedHealth, LiveEvent } from './live-answers';
 import { type Compared, LISTED_OFFENDERS, LISTED_RULES, LONGEST_REPORTED } from './merge-reports';
-import { type RuleListing, listRules } from './rules';
+import { type RuleListing, type RuleQuery, listRules } from './rules';
 import type { FleetWatch, WatchedCaller } from './watches';
 
 /** How much of a rejection is in an event, in characters, and how many callers. */
@@ -68,15 +68,12 @@ export class Operator {
     });
   }
 
-  /**
-   * The active rules, or the domains of all of them when there is none of that name. @param domain undefined: all
-   * domains
-   */
-  async rules(domain: string | undefined): Promise<RuleListing | { readonly knownDomains: readonly string[] }> {
+  /** The active rules, or the domains of all of them when there is none of that name. */
+  async rules(query: RuleQuery): Promise<RuleListing | { readonly knownDomains: readonly string[] }> {
     await this.#options.collect?.();
     const { config$, statistics } = this.#options;
     const { loaded, rejected } = config$.value;
-    if (domain !== undefined && loaded?.ruleset.domains.get(domain) === undefined) {
+    if (query.domain !== undefined && loaded?.ruleset.domains.get(query.domain) === undefined) {
       return { knownDomains: [...(loaded?.ruleset.domains.keys() ?? [])] };
     }
     return {
@@ -90,7 +87,7 @@ export class Operator {
               rules: loaded.ruleset.size,
             },
       rejected: rejected === undefined ? null : { reason: rejected.reason, at: isoTime(rejected.at / 1000) },
-      items: loaded === undefined ? [] : listRules(loaded.ruleset, domain, statistics),
+      items: loaded === undefined ? [] : listRules(loaded.ruleset, query, statistics),
     };
   }
 

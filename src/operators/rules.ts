@@ -15,17 +15,46 @@ export interface RuleListing extends RulesOrigin {
   readonly items: Iterable<ListedDomain | ListedRule>;
 }
 
-/** Domains and their rules, each parent before its children. @param only undefined: all domains */
+/** Which rules are listed. */
+export interface RuleQuery {
+  /** Undefined: those of all domains. */
+  readonly domain?: string | undefined;
+  /** At each level, at most so many of the rules of a key, the first ones, with those that are nested in them. */
+  readonly perKey?: number | undefined;
+}
+
+/** Domains and their rules, each parent before its children. */
 export function* listRules(
   ruleset: Ruleset,
-  only: string | undefined,
+  { domain: only, perKey = Infinity }: RuleQuery,
   statistics: Statistics,
 ): IterableIterator<ListedDomain | ListedRule> {
   for (const [domain, level] of ruleset.domains) {
     if (only !== undefined && domain !== only) continue;
     const unmatched = ruleset.unmatched.get(domain);
     yield { domain, unmatched: unmatched === undefined ? null : { ...listed(unmatched, statistics), descriptors: [] } };
-    for (const { rule, depth } of level.walk()) yield { depth, ...listed(rule, statistics) };
+    for (const { rule, depth } of firstOfKeys(level.walk(), perKey)) yield { depth, ...listed(rule, statistics) };
+  }
+}
+
+function* firstOfKeys<Item extends { readonly rule: Rule; readonly depth: number }>(
+  items: Iterable<Item>,
+  most: number,
+): IterableIterator<Item> {
+  /** By depth, how many rules of each key there are at the present level. */
+  const counts: Map<string, number>[] = [];
+  /** The depth of a rule that is left out. */
+  let omitted = Infinity;
+  for (const item of items) {
+    const { key } = item.rule;
+    if (item.depth > omitted) continue;
+    omitted = Infinity;
+    counts.length = Math.min(counts.length, item.depth + 1);
+    const level = (counts[item.depth] ??= new Map<string, number>());
+    const count = (level.get(key) ?? 0) + 1;
+    level.set(key, count);
+    if (count <= most) yield item;
+    else omitted = item.depth;
   }
 }
 

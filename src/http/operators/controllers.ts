@@ -248,7 +248,10 @@ function showOpenapi({ ctx }: OperatorsRequest): void {
 
 /** The rules of a domain, or all. */
 async function showRules(request: OperatorsRequest): Promise<void> {
-  const listing = await request.operator.rules(request.ctx.params.id);
+  const { id: domain } = request.ctx.params;
+  const { perKey } = request.ctx.query;
+  const most = upTo999('perKey', perKey === undefined ? undefined : String(perKey));
+  const listing = await request.operator.rules({ domain, perKey: most });
   if ('knownDomains' in listing) {
     const known = excerpt(listing.knownDomains.join(', '), LONGEST_LIST);
     const have = known === '' ? 'they have none' : `their domains are ${known}`;

@@ -4,7 +4,7 @@ import { Limiter } from '../../../src/limiter/limiter';
 import { NO_HITS_ADDEND } from '../../../src/limiter/request';
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import { Statistics } from '../../../src/statistics/statistics';
-import { domainConfig, limit } from '../../support/data/rules';
+import { type RuleSketch, domainConfig, limit } from '../../support/data/rules';
 import { ServedApi, always, rulesetOf } from './served-api';
 
 const RULES = {
@@ -181,6 +181,34 @@ it('/api/rules reports that no rules are loaded, and why the last ones were reje
     rejected: { reason: 'a.yaml: empty', at: '2026-02-03T04:05:07.000Z' },
     domains: [],
   });
+});
+
+it('with perKey, /api/rules has the first rules of each key at each level, and none that is nested in one left out', async () => {
+  function ruleOfKey(key: string, value: string, ...descriptors: readonly RuleSketch[]) {
+    return { key, value, rateLimit: limit(5, 'MINUTE'), descriptors };
+  }
+  const [ann, bob, joe] = ['ann', 'bob', 'joe'].map((user) =>
+    ruleOfKey('user', user, ...['/a', '/b', '/c'].map((path) => ruleOfKey('path', path))),
+  );
+  const rules = [ann!, ruleOfKey('plan', 'x'), bob!, joe!, ruleOfKey('plan', 'y')];
+  const ruleset = buildRuleset([domainConfig('shop', ...rules), domainConfig('other', ann!)]);
+  await using api = await ServedApi.start({ ruleset });
+  const nested = [{ value: '/a' }, { value: '/b' }];
+  const listed = [
+    { value: 'ann', descriptors: nested },
+    { value: 'bob', descriptors: nested },
+    { value: 'x', descriptors: [] },
+    { value: 'y', descriptors: [] },
+  ];
+  const shop = { domain: 'shop', descriptors: listed };
+  const other = { domain: 'other', descriptors: [{ value: 'ann', descriptors: nested }] };
+  expect(await api.json('/api/rules?perKey=2')).toMatchObject({ domains: [shop, other] });
+  expect(await api.json('/api/rules/shop?perKey=2')).toMatchObject({ domains: [shop] });
+  for (const perKey of ['0', '1000', 'x', '2&perKey=3']) {
+    const response = await api.send(`/api/rules?perKey=${perKey}`);
+    expect([perKey, response.status]).toEqual([perKey, 400]);
+    expect(await response.json()).toMatchObject({ detail: 'perKey must be a number from 1 to 999' });
+  }
 });
 
 /** Decides requests of the domain shop with one descriptor and 2 hits each, whose counts are given. */
