@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks';
 import { useHappenings } from './changes';
 import { type Happening, outagesOf } from './happenings';
-import { recordedOf } from './history';
+import { useRecorded } from './history';
 import { MarkIcon, type Shape } from './icons';
 import { PageBar } from './page-bar';
-import { Answered, Card, Choice, Pill, Table } from './parts';
-import { Link, Text, clock, count, duration } from './text';
+import { Card, Choice, Pill, Table, answered } from './parts';
+import { Link, clock, count, duration, shown } from './text';
 import type { History } from '../src/operators/live-answers';
 
 const KINDS: readonly (readonly [value: string, text: string, shapes: readonly Shape[]])[] = [
@@ -26,20 +26,14 @@ export function ActivityPage() {
       <PageBar title="Activity" text="The last hour of all instances that are known">
         <Choice label="Kinds" options={KINDS.map(([value, text]) => [value, text])} value={kind} onChoose={setKind} />
       </PageBar>
-      <Answered
-        answer={recordedOf().use()}
-        show={({ marks }) => {
-          const all = happenings.filter(({ shape }) => shapes.length === 0 || shapes.includes(shape));
-          return (
-            <div class="grid">
-              <Card title="What happened" columns={8}>
-                <Log happenings={all} />
-              </Card>
-              <OutageTable marks={marks} />
-            </div>
-          );
-        }}
-      />
+      {answered(useRecorded(), ({ marks }) => (
+        <div class="grid">
+          <Card title="What happened" columns={8}>
+            <Log happenings={happenings.filter(({ shape }) => shapes.length === 0 || shapes.includes(shape))} />
+          </Card>
+          <OutageTable marks={marks} />
+        </div>
+      ))}
     </>
   );
 }
@@ -56,7 +50,7 @@ export function Log({ happenings }: { readonly happenings: readonly Happening[] 
           <div>
             <b>{title}</b>
             <div class="sub">
-              <Text text={text} />
+              {shown(text)}
               {link !== undefined && [' · ', <Link key="link" href={link.href} text={link.label} />]}
             </div>
           </div>
@@ -86,13 +80,10 @@ export function OutageTable({ marks }: Pick<History, 'marks'>) {
           rows={outages.map(({ from, until, calls, answers }) => ({
             key: from,
             cells: [
-              <span class="nowrap">{clock(from)}</span>,
-              until === undefined ? <Pill tone="red" text="ongoing" /> : <span class="nowrap">{clock(until)}</span>,
+              clock(from),
+              until === undefined ? <Pill tone="red" text="ongoing" /> : clock(until),
               duration((until ?? now) - from),
-              <>
-                {calls === undefined ? '–' : count(calls)}
-                <div class="sub">{answers.join(' or ')}</div>
-              </>,
+              [calls === undefined ? '–' : count(calls), <span class="sub">{answers.join(' or ')}</span>],
             ],
           }))}
         />

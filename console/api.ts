@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import { Store, useStore } from './store';
 
 /** Relative to the page: a proxy may have put the listener below any path. */
@@ -46,102 +46,79 @@ export interface Answer<T> {
   readonly error?: ApiError;
 }
 
-/**
- * What is read; undefined: nothing is. It is read again with another token, and when `version` changes.
- *
- * @param key what the answer depends on
- */
-export function useRead<T>(key: string | undefined, read: () => Promise<T>, version?: unknown): Answer<T> {
-  const currentToken = useStore(token);
-  const [answer, setAnswer] = useState<Answer<T> & { readonly key?: string | undefined }>({});
-  const reads = useRef({ key, begun: 0, answered: 0 });
-  reads.current.key = key;
-  useEffect(() => {
-    if (key === undefined) return;
-    const number = (reads.current.begun += 1);
-    function show(make: (last: Answer<T>) => Answer<T>): void {
-      const { current } = reads;
-      // Where each answer takes longer than an interval, the next read must not drop it.
-      if (current.key !== key || current.answered > number) return;
-      current.answered = number;
-      setAnswer((last) => ({ ...make(last.key === key ? last : {}), key }));
-    }
-    read().then(
-      (value) => show(() => ({ value })),
-      (error: ApiError) => show((last) => ({ ...last, error })),
-    );
-  }, [key, version, currentToken]);
-  return key === undefined ? {} : answer;
+/** @param last what it has answered before */
+type Read<T> = (last: T | undefined) => Promise<T>;
+
+interface Options<T> {
+  /** Milliseconds between an answer and the next request; without it, there is none. */
+  readonly every?: number | ((value: T | undefined) => number);
+  /** With another one, there is another request at once. */
+  readonly version?: unknown;
 }
 
-/** A request with a text as its body. */
-export type Init = RequestInit & { readonly body?: string };
-
-/** The answer to a request that only reads; undefined: none is sent. */
-export function useAnswer<T>(path: string | undefined, version?: unknown, init?: Init): Answer<T> {
-  const key = path === undefined ? undefined : `${path} ${init?.body ?? ''}`;
-  return useRead(key, () => call<T>(path!, init), version);
-}
-
-/** Milliseconds between two requests of pages that follow something. */
-const LOOK_INTERVAL = 5_000;
-
-/** Counts intervals while the page is visible. */
-export function useTicks(interval = LOOK_INTERVAL): number {
-  const [ticks, setTicks] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || setTicks((before) => before + 1), interval);
-    return () => clearInterval(timer);
-  }, [interval]);
-  return ticks;
-}
-
-/** The answer to a request that is sent again every few seconds. */
-export function useLooks<T>(path: string | undefined, init?: Init, interval?: number): Answer<T> {
-  return useAnswer<T>(path, useTicks(interval), init);
-}
-
-/** An answer that several components show: it is read in intervals while one of them does, and stays. */
-export class Poll<T> {
-  readonly #read: (last: T | undefined) => Promise<T>;
-  readonly #interval: (last: T | undefined) => number;
-  readonly #answer = new Store<Answer<T>>({});
-  #users = 0;
+/** An answer, for all components that show it. It stays, also while none does. */
+class Reading<T> {
+  readonly answer = new Store<Answer<T>>({});
+  users = 0;
+  version: unknown;
+  #requests = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** @param interval milliseconds until the next request */
-  constructor(read: (last: T | undefined) => Promise<T>, interval: (last: T | undefined) => number) {
-    this.#read = read;
-    this.#interval = interval;
-    token.subscribe(() => this.#users > 0 && void this.#look());
-  }
-
-  /** @param isWanted whether anything is requested */
-  use(isWanted = true): Answer<T> {
-    useEffect(() => {
-      if (!isWanted) return undefined;
-      this.#users += 1;
-      if (this.#users === 1) void this.#look();
-      return () => {
-        this.#users -= 1;
-        if (this.#users === 0) clearTimeout(this.#timer);
-      };
-    }, [this, isWanted]);
-    return useStore(this.#answer);
-  }
-
-  async #look(): Promise<void> {
+  async begin(read: Read<T>, every: Options<T>['every']): Promise<void> {
     clearTimeout(this.#timer);
-    const { value } = this.#answer.value;
-    if (!document.hidden) {
-      try {
-        this.#answer.set({ value: await this.#read(value) });
-      } catch (error) {
-        this.#answer.set({ ...this.#answer.value, error: error as ApiError });
-      }
+    const number = (this.#requests += 1);
+    const { value } = this.answer.value;
+    if (!document.hidden || value === undefined) {
+      const answer: Answer<T> = await read(value).then(
+        (next) => ({ value: next }),
+        (error: ApiError) => ({ ...this.answer.value, error }),
+      );
+      // A later request has the answer.
+      if (number !== this.#requests) return;
+      this.answer.set(answer);
     }
-    clearTimeout(this.#timer);
-    const next = this.#interval(this.#answer.value.value);
-    if (this.#users > 0) this.#timer = setTimeout(() => void this.#look(), next);
+    const wait = typeof every === 'function' ? every(this.answer.value.value) : every;
+    if (this.users > 0 && wait !== undefined) this.#timer = setTimeout(() => void this.begin(read, every), wait);
   }
+
+  leave(): void {
+    this.users -= 1;
+    if (this.users === 0) clearTimeout(this.#timer);
+  }
+}
+
+/** By what they depend on. */
+const readings = new Map<string, Reading<unknown>>();
+
+function readingOf<T>(key: string): Reading<T> {
+  const reading = readings.get(key) ?? new Reading<unknown>();
+  readings.set(key, reading);
+  return reading as Reading<T>;
+}
+
+/**
+ * What is read, while a component shows it.
+ *
+ * @param key what the answer depends on, apart from the token; undefined: nothing is read
+ */
+export function useReading<T>(key: string | undefined, read: Read<T>, { every, version }: Options<T> = {}): Answer<T> {
+  const all = `${useStore(token)} ${key}`;
+  const reading = readingOf<T>(all);
+  useEffect(() => {
+    if (key === undefined) return undefined;
+    reading.users += 1;
+    if (reading.users === 1 || reading.version !== version) void reading.begin(read, every);
+    reading.version = version;
+    return () => reading.leave();
+  }, [all, version]);
+  return useStore(reading.answer);
+}
+
+/** The answer to a request that only reads. @param path undefined: none is sent */
+export function useAnswer<T>(
+  path: string | undefined,
+  { body, ...options }: Options<T> & { readonly body?: string } = {},
+): Answer<T> {
+  const key = path === undefined ? undefined : `${path} ${body ?? ''}`;
+  return useReading(key, () => call<T>(path!, body === undefined ? {} : { method: 'POST', body }), options);
 }

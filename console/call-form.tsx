@@ -12,10 +12,7 @@ interface Entry {
 }
 
 /** The keys of a path of rules, and for each key the values that rules name. */
-type Path = readonly { readonly key: string; readonly values: ReadonlySet<string> }[];
-
-/** Values and paths that are offered; more would delay the page. */
-const MOST_OFFERED = 200;
+type Path = readonly { readonly key: string; readonly values: Set<string> }[];
 
 /** A call as it is written in a form. */
 export interface WrittenCall {
@@ -28,8 +25,9 @@ export interface WrittenCall {
 export function useCall(first: WrittenCall) {
   const [call, setCall] = useState(first);
   const [descriptor = '', ...others] = call.lines.split('\n');
-  const loadedAt = useStore(live).event?.loaded?.at;
-  const { value } = useAnswer<RulesAnswer>('rules', loadedAt);
+  const version = useStore(live).event?.loaded?.at;
+  // Of rules that differ in their values only, some are offered.
+  const { value } = useAnswer<RulesAnswer>('rules?perKey=50', { version });
   const domains = useMemo(() => new Map(value?.domains.map((each) => [each.domain, each.descriptors])), [value]);
   const paths = useMemo(() => pathsOf(domains.get(call.domain) ?? []), [domains, call.domain]);
   const entries = entriesOf(descriptor);
@@ -42,22 +40,19 @@ export function useCall(first: WrittenCall) {
   function chooseKeys(keys: string): void {
     write((paths.get(keys) ?? []).map(({ key, values }) => ({ key, value: values.size === 1 ? [...values][0]! : '' })));
   }
+  const names = ['', ...new Set([...domains.keys(), call.domain])].map((each) => [each, each || 'choose…'] as const);
+  const keys = [['', 'as written below'], ...[...paths.keys()].map((each) => [each, each] as const)] as const;
   const fields = (
     <>
       <Select
         label="Domain"
         required
-        options={['', ...new Set([...domains.keys(), call.domain])].map((each) => [each, each || 'choose…'])}
+        options={names}
         value={call.domain}
         onText={(domain) => setCall({ ...call, domain })}
       />
       {paths.size > 0 && (
-        <Select
-          label="Keys"
-          options={[['', 'as written below'], ...[...paths.keys()].map((each) => [each, each] as const)]}
-          value={path === undefined ? '' : name}
-          onText={chooseKeys}
-        />
+        <Select label="Keys" options={keys} value={path === undefined ? '' : name} onText={chooseKeys} />
       )}
       {path?.map(({ key, values }, index) => (
         <Field
@@ -65,7 +60,7 @@ export function useCall(first: WrittenCall) {
           label={key}
           value={entries[index]!.value}
           offered={[...values]}
-          onText={(text) => write(entries.map((entry, place) => (place === index ? { key, value: text } : entry)))}
+          onText={(text) => write(entries.with(index, { key, value: text }))}
         />
       ))}
     </>
@@ -87,24 +82,22 @@ function entriesOf(descriptor: string): readonly Entry[] {
 }
 
 /** The paths to rules with a limit, by their keys. */
-function pathsOf(rules: readonly NestedRule[]): ReadonlyMap<string, Path> {
-  const paths = new Map<string, { key: string; values: Set<string> }[]>();
-  function add(nested: readonly NestedRule[], above: readonly NestedRule[]): void {
-    for (const rule of nested) {
-      const all = [...above, rule];
-      const name = nameOf(all);
-      if (rule.limit !== null && (paths.has(name) || paths.size < MOST_OFFERED)) {
-        const path = paths.get(name) ?? all.map(({ key }) => ({ key, values: new Set<string>() }));
-        for (const [index, { value, valueIn }] of all.entries()) {
-          const { values } = path[index]!;
-          for (const each of valueIn ?? [value])
-            if (values.size < MOST_OFFERED && !/^$|\*/.test(each)) values.add(each);
-        }
-        paths.set(name, path);
+function pathsOf(
+  rules: readonly NestedRule[],
+  above: readonly NestedRule[] = [],
+  paths = new Map<string, Path>(),
+): ReadonlyMap<string, Path> {
+  for (const rule of rules) {
+    const all = [...above, rule];
+    const name = nameOf(all);
+    const path = paths.get(name) ?? all.map(({ key }) => ({ key, values: new Set<string>() }));
+    if (rule.limit !== null) {
+      paths.set(name, path);
+      for (const [index, { value, valueIn }] of all.entries()) {
+        for (const each of valueIn ?? [value]) if (!/^$|\*/.test(each)) path[index]!.values.add(each);
       }
-      add(rule.descriptors, all);
     }
+    pathsOf(rule.descriptors, all, paths);
   }
-  add(rules, []);
   return paths;
 }

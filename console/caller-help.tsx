@@ -1,29 +1,32 @@
 import type { ComponentChildren } from 'preact';
 import type { ExplainedDescriptor } from '../src/explain/explanation';
 import type { CounterState } from '../src/operators/answers';
-import { type Caller, canChange, counterName, isConcurrent, isMomentary, leftOf, mostOf } from './counters';
+import {
+  type Caller,
+  type Change,
+  canChange,
+  counterName,
+  isConcurrent,
+  isMomentary,
+  leftOf,
+  mostOf,
+} from './counters';
 import { Icon, type Tone } from './icons';
 import { refusal } from './live-events';
 import { Card } from './parts';
 import { addressOf } from './route';
 import { useStore } from './store';
-import { Code, clock, count, duration, placeText, secondsOf } from './text';
+import { Link, clock, count, duration, placeText, secondsOf, shown } from './text';
 
 interface HelpProps {
   readonly query: Caller;
   readonly states: readonly CounterState[];
   readonly descriptor: ExplainedDescriptor;
-  readonly onClear: (states: readonly CounterState[]) => void;
+  readonly onAsk: (change: Change) => void;
 }
 
-interface Advice {
-  readonly tone: Tone;
-  readonly title: string;
-  readonly text: string;
-  /** The rule file that has to be changed. */
-  readonly place?: string;
-  readonly action?: ComponentChildren;
-}
+/** What it is about, in bold, and what follows it. */
+type Advice = readonly [tone: Tone, title: string, text: string, action?: ComponentChildren];
 
 /** What unblocks a caller, what does not, and what follows. */
 export function CallerHelp(props: HelpProps) {
@@ -31,13 +34,12 @@ export function CallerHelp(props: HelpProps) {
   return (
     <Card title="What helps" columns={12}>
       <ul class="help">
-        {advicesOf(props, mayChange).map(({ tone, title, text, place = '', action }) => (
+        {advicesOf(props, mayChange).map(([tone, title, text, action]) => (
           <li key={title} class={tone}>
             <Icon name={tone} />
             <div>
-              <b>{title}</b> {text}
-              {place !== '' && [' in ', <Code key="place" text={place} />, '.']}
-              {action !== undefined && <p>{action}</p>}
+              <b>{title}</b> {shown(text)}
+              {action && <p>{action}</p>}
             </div>
           </li>
         ))}
@@ -46,59 +48,50 @@ export function CallerHelp(props: HelpProps) {
   );
 }
 
-function advicesOf({ query, states, descriptor, onClear }: HelpProps, mayChange: boolean): readonly Advice[] {
+function advicesOf({ query, states, descriptor, onAsk }: HelpProps, mayChange: boolean): readonly Advice[] {
   const { status, counter, rule, outcome } = descriptor;
-  if (status === null) {
-    return [{ tone: 'red', title: 'Restore the store:', text: 'until then, calls that it has to count fail.' }];
-  }
+  if (status === null) return [['red', 'Restore the store:', 'until then, calls that it has to count fail.']];
   if (status.code === 'OK') {
     const why = counter === null ? `No limit counts this call: ${outcome}.` : 'Calls pass now.';
     const shadow = counter?.shadowMode === true ? ' The rule is in shadow mode: also calls over the limit pass.' : '';
-    const useless = states.filter(canChange).map((state) => ({
-      tone: 'none' as const,
-      title: `Clearing ${counterName(state)} changes nothing now:`,
-      text: `${count(leftOf(state))} of ${count(mostOf(state))} are left.`,
-    }));
-    return [{ tone: 'well', title: 'Nothing to unblock.', text: why + shadow }, ...useless];
+    const useless = states.filter(canChange).map((state): Advice => {
+      const left = `${count(leftOf(state))} of ${count(mostOf(state))} are left.`;
+      return ['none', `Clearing ${counterName(state)} changes nothing now:`, left];
+    });
+    return [['well', 'Nothing to unblock.', why + shadow], ...useless];
   }
   if (outcome === 'denied') {
-    const text = 'add a rule for this descriptor.';
-    return [{ tone: 'lock', title: 'No rule matches, and on_unmatched denies that:', text }];
+    return [['lock', 'No rule matches, and on_unmatched denies that:', 'add a rule for this descriptor.']];
   }
-  const place = placeText(rule?.place ?? null);
+  const place = rule === null || rule.place === null ? '' : ` in ${placeText(rule.place)}.`;
   const used = states.filter((state) => leftOf(state) === 0);
   if (used.some((state) => mostOf(state) === 0)) {
-    const disabled = <button disabled>Clear…</button>;
-    const text = 'a limit of 0 lets no call pass, also with a count of 0.';
+    const disabled = mayChange && <button disabled>Clear…</button>;
     return [
-      { tone: 'lock', title: 'Clearing cannot unblock:', text, ...(mayChange && { action: disabled }) },
-      { tone: 'well', title: 'To unblock:', text: 'remove or change the rule', place },
+      ['lock', 'Clearing cannot unblock:', 'a limit of 0 lets no call pass, also with a count of 0.', disabled],
+      ['well', 'To unblock:', `remove or change the rule${place}`],
     ];
   }
   const limit = String(2 * (counter?.requestsPerUnit ?? 1));
-  const another = (
-    <a class="button" href={addressOf('explain', { ...query, limit })}>
-      Try another limit…
-    </a>
-  );
+  const another = <Link kind="button" href={addressOf('explain', { ...query, limit })} text="Try another limit…" />;
   return [
-    ...used.map((state) => adviceOf(state, mayChange && (() => onClear([state])))),
-    { tone: 'well', title: 'To unblock for longer:', text: 'raise the limit', place, action: another },
+    ...used.map((state) => adviceOf(state, mayChange ? onAsk : undefined)),
+    ['well', 'To unblock for longer:', `raise the limit${place}`, another],
   ];
 }
 
 /** What helps against a limit that is used up. */
-function adviceOf(state: CounterState, onClear: (() => void) | false): Advice {
+function adviceOf(state: CounterState, onAsk: HelpProps['onAsk'] | undefined): Advice {
   if (isConcurrent(state)) {
     const first = state.openReservations?.first[0]?.expiresAt;
     const text = first === undefined ? 'each frees a place.' : `the first expires at ${clock(secondsOf(first))}.`;
-    return { tone: 'none', title: 'Settle or cancel open reservations:', text };
+    return ['none', 'Settle or cancel open reservations:', text];
   }
-  if (isMomentary(state)) {
-    return { tone: 'none', title: 'Clearing is no use:', text: 'each second begins a new window.' };
-  }
-  const action = onClear !== false && <button onClick={onClear}>Clear {counterName(state)}…</button>;
-  return { tone: 'amber', title: 'Clear:', text: effectOf(state), ...(action !== false && { action }) };
+  if (isMomentary(state)) return ['none', 'Clearing is no use:', 'each second begins a new window.'];
+  const clear = onAsk && (
+    <button onClick={() => onAsk({ states: [state], value: null })}>Clear {counterName(state)}…</button>
+  );
+  return ['amber', 'Clear:', effectOf(state), clear];
 }
 
 /** What follows when a counter is cleared. */

@@ -2,11 +2,11 @@ import { useState } from 'preact/hooks';
 import type { ExplainedCounter, ExplainedDescriptor, Explanation } from '../src/explain/explanation';
 import type { Offender } from '../src/limiter/offender';
 import type { CounterChange, CounterState } from '../src/operators/answers';
-import { type ApiError, useLooks } from './api';
+import { type ApiError, useAnswer } from './api';
 import { Log } from './activity';
 import { CallerHelp } from './caller-help';
 import { happeningOf, useChanges } from './changes';
-import { useFleet } from './fleet-answer';
+import { LOOK_INTERVAL, useFleet } from './fleet-answer';
 import { ChangeDialog } from './change-dialog';
 import {
   type Caller,
@@ -28,7 +28,7 @@ import { type Written, bodyOf, commandOf } from './request';
 import { RuleChart } from './rule-chart';
 import { addressOf } from './route';
 import { useStore } from './store';
-import { Link, Text, clock, count, counted, duration, limitText, percent, placeText, secondsOf } from './text';
+import { Link, clock, count, counted, duration, limitText, listed, percent, placeText, secondsOf, shown } from './text';
 import { WatchedCalls } from './watch';
 
 interface DetailsProps {
@@ -47,8 +47,9 @@ export function CallerDetails({ query, offender, asksToClear }: DetailsProps) {
   const [asked, setAsked] = useState<Change | 'clear' | undefined>(asksToClear ? 'clear' : undefined);
   const counters = useCounters(query, changes);
   const written: Written = { domain: query.domain, descriptors: [query.descriptor], hits: '', limit: '' };
-  const explanation = useLooks<Explanation>('explanations', { method: 'POST', body: bodyOf(written) }).value;
-  const states = counters.value ?? [];
+  const body = bodyOf(written);
+  const explanation = useAnswer<Explanation>('explanations', { body, every: LOOK_INTERVAL, version: changes }).value;
+  const { value: states = [], error: unread } = counters;
   async function confirm(change: Change): Promise<void> {
     setAsked(undefined);
     setError(undefined);
@@ -61,54 +62,45 @@ export function CallerDetails({ query, offender, asksToClear }: DetailsProps) {
     setChanges(changes + 1);
   }
   const clearable = mayChange ? states.filter(canChange) : [];
-  const change = asked === 'clear' ? (clearable.length > 0 ? { states: clearable, value: null } : undefined) : asked;
+  const all = clearable.length > 0 ? { states: clearable, value: null } : undefined;
+  const change = asked === 'clear' ? all : asked;
   const descriptor = explanation?.descriptors[0];
   const isFailing = explanation !== undefined && explanation.answer === null;
+  const [first] = states;
   return (
     <>
       <div class="c12 page-bar">
-        <a class="narrow" href={addressOf('callers')}>
-          ‹ All callers
-        </a>
-        <h1>
-          <Text text={query.descriptor} />
-        </h1>
-        <span class="quiet">
-          domain <Text text={query.domain} />
-        </span>
+        <Link kind="narrow" href={addressOf('callers')} text="‹ All callers" />
+        <h1>{shown(query.descriptor)}</h1>
+        <span class="quiet">domain {shown(query.domain)}</span>
         <span class="actions end-of-line">
           <CopyButton text={commandOf(written)} label="Copy as command" />
-          <a class="button" href={addressOf('explain', { ...query })}>
-            Explain a call
-          </a>
+          <Link kind="button" href={addressOf('explain', { ...query })} text="Explain a call" />
         </span>
       </div>
-      {counters.error !== undefined && counters.error.status !== 404 && !isFailing && (
-        <Failure error={counters.error} />
-      )}
+      {unread !== undefined && unread.status !== 404 && !isFailing && <Failure error={unread} />}
       {error !== undefined && <Failure error={error} />}
-      {made.length > 0 && <Made changes={made} />}
+      {made.length > 0 && (
+        <Notice tone="well" title="Changed">
+          {made.map(madeText)}
+        </Notice>
+      )}
       {explanation !== undefined && <Verdict explanation={explanation} offender={offender} />}
       <div class="c8 grid top-aligned">
-        {states.length > 0 && <Limits states={states} descriptor={descriptor} onAsk={setAsked} />}
+        {first !== undefined && <Limits states={states} descriptor={descriptor} onAsk={setAsked} />}
         <WatchedCalls query={query} />
-        {states[0]?.rule && (
-          <Card title={`All callers of ${states[0].rule.statisticsKey}`} columns={12} note="hits per second">
-            <RuleChart statisticsKey={states[0].rule.statisticsKey} limits={states} />
+        {first?.rule && (
+          <Card title={`All callers of ${first.rule.statisticsKey}`} columns={12} note="hits per second">
+            <RuleChart statisticsKey={first.rule.statisticsKey} limits={states} />
           </Card>
         )}
       </div>
       <div class="c4 grid top-aligned">
         {descriptor !== undefined && (
-          <CallerHelp
-            query={query}
-            states={states}
-            descriptor={descriptor}
-            onClear={(cleared) => setAsked({ states: cleared, value: null })}
-          />
+          <CallerHelp query={query} states={states} descriptor={descriptor} onAsk={setAsked} />
         )}
         <Changes query={query} />
-        {states.length > 0 && <InStore states={states} />}
+        {first !== undefined && <InStore states={states} />}
       </div>
       {change !== undefined && (
         <ChangeDialog
@@ -122,17 +114,10 @@ export function CallerDetails({ query, offender, asksToClear }: DetailsProps) {
   );
 }
 
-function Made({ changes }: { readonly changes: readonly CounterChange[] }) {
-  return (
-    <Notice tone="well" title="Changed">
-      {changes.map((change) => (
-        <p key={change.window}>
-          {changes.length > 1 && `${limitText(change)}: `}
-          {`Changed from ${count(change.countBefore)} to ${countText(change, change.count)}.`}
-        </p>
-      ))}
-    </Notice>
-  );
+function madeText(change: CounterChange, _: number, all: readonly CounterChange[]) {
+  const which = all.length > 1 ? `${limitText(change)}: ` : '';
+  const text = `${which}Changed from ${count(change.countBefore)} to ${countText(change, change.count)}.`;
+  return <p key={change.window}>{text}</p>;
 }
 
 interface VerdictProps {
@@ -141,46 +126,45 @@ interface VerdictProps {
 }
 
 /** Whether it passes now, and how it was limited. */
-function Verdict({ explanation: { answer, error, descriptors }, offender }: VerdictProps) {
-  const { status, counter, otherCounters, rule, reason } = descriptors[0]!;
-  if (answer === null || status === null) {
-    return (
-      <Notice tone="red" title="Calls fail">
-        <Text text={error?.message ?? reason} />.
-      </Notice>
-    );
-  }
-  const by = rule?.statisticsKey ?? 'a limit of the request';
-  const all = counter === null ? [] : [counter, ...otherCounters];
-  const zero = all.find(({ requestsPerUnit, algorithm }) => requestsPerUnit === 0 && algorithm !== 'token_bucket');
-  const lately = latelyText(offender, by);
-  const [tone, title, text]: readonly [Tone, string, string] =
-    status.code === 'OK'
-      ? ['well', counter === null ? 'Passes: no limit applies' : `Passes now. ${lately}`, `${reason}.`]
-      : zero !== undefined
-        ? ['lock', `Blocked by rule ${by}: limit of ${limitText(zero)}`, `${reason}. ${lately}.`]
-        : counter?.block
-          ? ['over', `${blockedText(counter)}, by ${by}`, `A call over its limit has started the block. ${lately}.`]
-          : ['over', `Limited now, by ${by}`, `${reason}${untilText(counter)}. ${lately}.`];
+function Verdict({ explanation, offender }: VerdictProps) {
+  const [tone, title, text] = verdictOf(explanation, offender);
   return (
-    <Notice tone={tone} title={<Text text={title} />}>
-      <p>
-        <Text text={text} />
-      </p>
+    <Notice tone={tone} title={title}>
+      <p>{shown(`${text}.`)}</p>
     </Notice>
   );
 }
 
-function untilText(counter: ExplainedCounter | null): string {
-  return counter === null || isConcurrent(counter) ? '' : `, until ${clock(secondsOf(counter.resetAt))}`;
+function verdictOf(
+  { answer, error, descriptors }: Explanation,
+  offender: Offender | undefined,
+): readonly [Tone, title: string, text: string] {
+  const { status, counter, otherCounters, rule, reason } = descriptors[0]!;
+  if (answer === null || status === null) return ['red', 'Calls fail', error?.message ?? reason];
+  const by = rule?.statisticsKey ?? 'a limit of the request';
+  const lately = latelyText(offender, by);
+  if (status.code === 'OK') {
+    return ['well', counter === null ? 'Passes: no limit applies' : `Passes now. ${lately}`, reason];
+  }
+  const all = counter === null ? [] : [counter, ...otherCounters];
+  const zero = all.find(({ requestsPerUnit, algorithm }) => requestsPerUnit === 0 && algorithm !== 'token_bucket');
+  if (zero !== undefined) return ['lock', `Blocked by rule ${by}: limit of ${limitText(zero)}`, `${reason}. ${lately}`];
+  if (counter?.block) {
+    return ['over', `${blockedText(counter)}, by ${by}`, `A call over its limit has started the block. ${lately}`];
+  }
+  const until = counter === null || isConcurrent(counter) ? '' : `, until ${clock(secondsOf(counter.resetAt))}`;
+  return ['over', `Limited now, by ${by}`, `${reason}${until}. ${lately}`];
 }
 
 function latelyText(offender: Offender | undefined, by: string): string {
   if (offender === undefined || offender.recent === 0) return 'Not limited lately';
   const { recent, isShadow, rule, since, share } = offender;
-  const what = `${counted(recent, 'call')} ${isShadow ? 'over the limit' : 'limited'} in the last 10 min`;
-  const ofRule = share === null ? '' : `, ${percent(100 * share)} of all calls of the rule`;
-  return `${what}, by ${rule || by}${since === null ? '' : `, since ${clock(secondsOf(since))}`}${ofRule}`;
+  return listed([
+    `${counted(recent, 'call')} ${isShadow ? 'over the limit' : 'limited'} in the last 10 min`,
+    `by ${rule || by}`,
+    since !== null && `since ${clock(secondsOf(since))}`,
+    share !== null && `${percent(100 * share)} of all calls of the rule`,
+  ]);
 }
 
 /** `Blocked until 03:16:05, 4 min after 2 min`: the block before a longer one is said, too. */
@@ -200,30 +184,19 @@ interface LimitsProps {
 function Limits({ states, descriptor, onAsk }: LimitsProps) {
   const refused = useStore(refusal);
   const changeable = refused === '' ? states.filter(canChange) : [];
+  const all = changeable.length > 1 && (
+    <button onClick={() => onAsk({ states: changeable, value: null })}>
+      Clear all {count(changeable.length)} limits…
+    </button>
+  );
+  const rows = states.map((state) => {
+    const controls = <Controls state={state} isFirst={state === changeable[0]} onAsk={onAsk} />;
+    return { key: state.window, cells: [...cellsOf(state), ...(refused === '' ? [controls] : [])] };
+  });
+  const columns = ['Limit', 'Count now', 'Used!', 'Begins again', ...(refused === '' ? ['Change'] : [])];
   return (
-    <Card
-      title="Why: the limits that count this caller"
-      columns={12}
-      end={
-        changeable.length > 1 && (
-          <button onClick={() => onAsk({ states: changeable, value: null })}>
-            Clear all {count(changeable.length)} limits…
-          </button>
-        )
-      }
-    >
-      <Table
-        title="Limits"
-        kind="limits"
-        columns={['Limit', 'Count now', 'Used!', 'Begins again', ...(refused === '' ? ['Change'] : [])]}
-        rows={states.map((state) => ({
-          key: state.window,
-          cells: [
-            ...cellsOf(state),
-            refused === '' && <Controls state={state} isFirst={state === changeable[0]} onAsk={onAsk} />,
-          ].filter((cell) => cell !== false),
-        }))}
-      />
+    <Card title="Why: the limits that count this caller" columns={12} end={all}>
+      <Table title="Limits" kind="limits" columns={columns} rows={rows} />
       {refused !== '' && <p class="foot">{refused}.</p>}
       {descriptor !== undefined && <Path descriptor={descriptor} />}
     </Card>
@@ -242,24 +215,16 @@ function cellsOf(state: CounterState): TableRow['cells'] {
   ];
   const end = secondsOf(block?.until ?? state.windowEnd);
   const rest = end - Date.now() / 1000;
+  const again = [clock(end), rest > 0 && <span class="sub nowrap">in {duration(rest)}</span>];
   return [
     <Named name={limitText(state)} sub={name} />,
     <>
       <b>{count(state.count)}</b> of {count(most)}
       {isBucket(state) ? ' tokens' : isConcurrent(state) ? ' open' : ''}
-      {notes.map((note) => note !== false && <span class="sub">{note}</span>)}
+      {notes.map((note) => note && <span class="sub">{note}</span>)}
     </>,
     <Bar share={used} isFull={used >= 100} />,
-    isConcurrent(state) ? (
-      'when one ends'
-    ) : isMomentary(state) ? (
-      'each second'
-    ) : (
-      <>
-        {clock(end)}
-        {rest > 0 && <span class="sub nowrap">in {duration(rest)}</span>}
-      </>
-    ),
+    isConcurrent(state) ? 'when one ends' : isMomentary(state) ? 'each second' : again,
   ];
 }
 
@@ -271,19 +236,14 @@ interface ControlsProps extends Pick<LimitsProps, 'onAsk'> {
 
 function Controls({ state, isFirst, onAsk }: ControlsProps) {
   if (isConcurrent(state)) return <span class="sub">of reservations</span>;
+  const useless = isMomentary(state) ? 'Each second begins a new window' : 'A limit of 0 lets no call pass';
   const isUseless = !canChange(state);
   return (
     <span class="actions">
       <button
         data-key={isFirst ? 'c' : undefined}
         disabled={isUseless}
-        title={
-          !isUseless
-            ? undefined
-            : isMomentary(state)
-              ? 'Each second begins a new window'
-              : 'A limit of 0 lets no call pass'
-        }
+        title={isUseless ? useless : undefined}
         onClick={() => onAsk({ states: [state], value: null })}
       >
         Clear…
@@ -299,16 +259,12 @@ function Path({ descriptor: { entries, rule } }: { readonly descriptor: Explaine
   return (
     <p class="path foot">
       <span class="quiet">Decided by</span>
-      {entries.map(({ key, value }, index) => (
-        <span key={index} class="step">
-          <Text text={`${key}=${value}`} />
-        </span>
+      {entries.map(({ key, value }) => (
+        <span class="step">{shown(`${key}=${value}`)}</span>
       ))}
       <Icon name="next" />
       <Link kind="step hit" href={addressOf('rules', { rule: rule.statisticsKey })} text={rule.statisticsKey} />
-      <span class="mono small quiet">
-        <Text text={placeText(rule.place)} />
-      </span>
+      <span class="mono small quiet">{shown(placeText(rule.place))}</span>
     </p>
   );
 }
@@ -329,30 +285,18 @@ function Changes({ query: { domain, descriptor } }: { readonly query: Caller }) 
 /** What is rarely needed: keys in the store, and open reservations. */
 function InStore({ states }: { readonly states: readonly CounterState[] }) {
   const facts = states.flatMap(({ window, cacheKey, timeToLive, openReservations: open }) => {
-    const removed = timeToLive === null ? '' : `, removed in ${duration(timeToLive)}`;
-    return [
-      [states.length > 1 ? window : 'Key', `${cacheKey}${removed}`],
-      ['Open reservations', open !== null && open.count > 0 ? <Reservations open={open} /> : undefined],
-    ] as const;
+    const removed = timeToLive !== null && `removed in ${duration(timeToLive)}`;
+    const key = [states.length > 1 ? window : 'Key', listed([cacheKey, removed])] as const;
+    if (open === null || open.count === 0) return [key];
+    const first = open.first.map(({ id, hits, expiresAt, onExpiry }) => {
+      const end = `${onExpiry === 'cancel' ? 'given back' : 'settled'} at ${clock(secondsOf(expiresAt))}`;
+      return <div>{shown(`${id}: ${count(hits)} hits, ${end}`)}</div>;
+    });
+    return [key, ['Open reservations', [count(open.count), first, open.count > first.length && 'and others']] as const];
   });
   return (
     <Card title="In the store" columns={12}>
       <Facts facts={facts} />
     </Card>
-  );
-}
-
-function Reservations({ open }: { readonly open: NonNullable<CounterState['openReservations']> }) {
-  return (
-    <>
-      {count(open.count)}
-      {open.first.map(({ id, hits, expiresAt, onExpiry }) => (
-        <div key={`${id} ${expiresAt}`}>
-          <Text text={id} />: {count(hits)} hits, {onExpiry === 'cancel' ? 'given back' : 'settled'} at{' '}
-          {clock(secondsOf(expiresAt))}
-        </div>
-      ))}
-      {open.count > open.first.length && 'and others'}
-    </>
   );
 }

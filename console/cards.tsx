@@ -1,11 +1,12 @@
-import type { History, InstanceReport, LiveRates } from '../src/operators/live-answers';
-import type { ChartLine } from './chart';
+import type { History, LiveRates } from '../src/operators/live-answers';
+import { type ChartLine, outcomeLines } from './chart';
+import type { Scope } from './fleet-answer';
 import type { LineTone } from './plot';
 import { Sparkline } from './sparkline';
 import { outagesOf } from './happenings';
 import type { Series } from './history';
 import { Icon } from './icons';
-import { clock, measure, percent, shareOf } from './text';
+import { clock, listed, measure, percent, shareOf } from './text';
 
 /** A number of a page, and the chart that it can be in. */
 export interface Figure {
@@ -14,17 +15,13 @@ export interface Figure {
   readonly unit: string;
   /** What it means: one line. */
   readonly context: string;
-  readonly isBad: boolean;
+  readonly isBad?: boolean;
   readonly spark: Series;
   readonly tone: LineTone;
   /** Of the chart. */
   readonly title: string;
   readonly lines: readonly ChartLine[];
   readonly format: (value: number | null | undefined) => string;
-}
-
-export function percentOf(value: number | null | undefined): string {
-  return percent(value ?? undefined);
 }
 
 /** What is made of several lines of a history, for each sample. */
@@ -45,98 +42,73 @@ export function limitedShares({ over, shadow, within }: History['rates']): Serie
   return combined([over, shadow, within], ([o, s, w]) => shareOf(o! - s!, w! + o!) ?? 0);
 }
 
+function hasAny(values: Series): boolean {
+  return values.some((value) => value !== null && value > 0);
+}
+
 /** The four numbers of a service: calls, what is limited, what fails, how long answers take. */
-export function figuresOf(
-  rates: LiveRates | null | undefined,
-  latency: Partial<NonNullable<InstanceReport['latency']>> | null | undefined,
-  { rates: all, latency: latencies, store, marks }: History,
-): readonly Figure[] {
-  const hits = rates ? rates.within + rates.over : undefined;
-  const limited = rates ? rates.over - rates.shadow : undefined;
+export function figuresOf({ rates, latency }: Scope, history: History): readonly Figure[] {
+  const { rates: all, latency: latencies, store } = history;
+  const [hits, limited] = rates ? [rates.within + rates.over, rates.over - rates.shadow] : [];
   const failed = rates?.storeErrors ?? 0;
   const share = limitedShares(all);
-  const shadows = combined(
-    [all.shadow, all.over, all.within],
-    ([shadow, over, within]) => shareOf(shadow, within! + over!) ?? 0,
-  );
-  const isShadowed = all.shadow.some((value) => (value ?? 0) > 0);
-  const answered = combined([all.calls, all.storeErrors, all.invalid], ([calls, errors, invalid]) =>
-    Math.max(0, calls! - errors! - invalid!),
-  );
-  const others: readonly ChartLine[] = [
-    { name: 'invalid', values: all.invalid, tone: 'third' as const },
-    { name: 'no rule', values: all.noMatch, tone: 'rest' as const },
-  ].filter(({ values }) => values.some((value) => (value ?? 0) > 0));
-  const measuring = rates === undefined ? '' : 'measuring…';
+  const shadowShare = combined([all.shadow, all.over, all.within], ([s, o, w]) => shareOf(s, w! + o!) ?? 0);
+  const passed = combined([all.within, all.shadow], ([within, shadow]) => within! + shadow!);
+  const notPassed = combined([all.over, all.shadow], ([over, shadow]) => over! - shadow!);
+  function lineOf(name: string, values: Series, tone: LineTone): ChartLine {
+    return { name, values, tone };
+  }
+  function contextOf(text: string): string {
+    return rates ? text : rates === null ? 'measuring…' : '';
+  }
+  const shadow = hasAny(all.shadow);
   return [
     {
-      ...{ label: 'Calls over gRPC', value: measure(rates?.calls), unit: '/s', isBad: false },
-      context: rates ? `${measure(hits)} hits/s${change(all.calls)}` : measuring,
+      ...{ label: 'Calls over gRPC', value: measure(rates?.calls), unit: '/s' },
+      context: contextOf(`${measure(hits)} hits/s of all listeners${change(all.calls)}`),
       ...{ spark: all.calls, tone: 'pass', title: 'Hits per second, by outcome', format: measure },
-      lines: [
-        {
-          name: 'passed',
-          values: combined([all.within, all.shadow], ([within, shadow]) => within! + shadow!),
-          tone: 'pass',
-          isArea: true,
-        },
-        {
-          name: 'limited',
-          values: combined([all.over, all.shadow], ([over, shadow]) => over! - shadow!),
-          tone: 'over',
-        },
-        ...(isShadowed ? [{ name: 'in shadow mode', values: all.shadow, tone: 'third' as const }] : []),
-      ],
+      lines: [...outcomeLines(passed, notPassed), ...(shadow ? [lineOf('in shadow mode', all.shadow, 'third')] : [])],
     },
     {
-      ...{
-        label: 'Limited share',
-        value: percent(shareOf(limited, hits)).replace(' %', ''),
-        unit: hits ? '%' : '',
-        isBad: false,
-      },
-      context: rates ? (hits === 0 ? 'no hits' : `${measure(limited)} of ${measure(hits)} hits/s`) : measuring,
-      ...{ spark: share, tone: 'over', title: 'Limited share of hits, %', format: percentOf },
+      label: 'Limited share',
+      ...{ value: percent(shareOf(limited, hits)).replace(' %', ''), unit: hits ? '%' : '' },
+      context: contextOf(hits === 0 ? 'no hits' : `${measure(limited)} of ${measure(hits)} hits/s`),
+      ...{ spark: share, tone: 'over', title: 'Limited share of hits, %', format: percent },
       lines: [
-        { name: 'limited', values: share, tone: 'over', isArea: true },
-        ...(isShadowed ? [{ name: 'shadow', values: shadows, tone: 'third' as const }] : []),
+        { ...lineOf('limited', share, 'over'), isArea: true },
+        ...(shadow ? [lineOf('shadow', shadowShare, 'third')] : []),
       ],
     },
     {
       ...{ label: 'Failed calls', value: measure(rates?.storeErrors), unit: '/s', isBad: failed > 0 },
-      context:
-        failed > 0
-          ? `${percent(shareOf(failed, rates?.calls))} of the calls`
-          : noneSince(marks, all.storeErrors, rates),
-      ...{
-        spark: all.storeErrors,
-        tone: failed > 0 ? 'failed' : 'rest',
-        title: 'Calls per second, by outcome',
-        format: measure,
-      },
+      context: contextOf(failed > 0 ? 'of all listeners, as the store failed' : noneSince(history, rates)),
+      ...{ spark: all.storeErrors, tone: failed > 0 ? 'failed' : 'rest', format: measure },
+      title: 'Calls over gRPC, and failed ones of all listeners, per second',
       lines: [
-        { name: 'answered', values: answered, tone: 'pass', isArea: true },
-        { name: 'failed', values: all.storeErrors, tone: 'failed' },
-        ...others,
+        { ...lineOf('gRPC', all.calls, 'pass'), isArea: true },
+        lineOf('failed', all.storeErrors, 'failed'),
+        ...[lineOf('invalid', all.invalid, 'third'), lineOf('no rule', all.noMatch, 'rest')].filter(({ values }) =>
+          hasAny(values),
+        ),
       ],
     },
     {
-      ...{ label: 'Answer time, 99 % within', ...time(latency?.p99), isBad: false },
-      context: latency ? `half within ${measure(latency.p50)} ms` : rates ? 'no calls' : measuring,
+      ...{ label: 'Answer time, 99 % within', ...time(latency?.p99) },
+      context: contextOf(latency ? `half within ${measure(latency.p50)} ms` : 'no calls'),
       ...{ spark: latencies.p99, tone: 'pass', title: 'Answer time, ms', format: measure },
       lines: [
-        { name: '99 % within', values: latencies.p99, tone: 'over' },
-        { name: 'half within', values: latencies.p50, tone: 'pass' },
-        { name: 'store, mean', values: store.latency, tone: 'rest' },
+        lineOf('99 % within', latencies.p99, 'over'),
+        lineOf('half within', latencies.p50, 'pass'),
+        lineOf('store, mean', store.latency, 'rest'),
       ],
     },
   ];
 }
 
 /** Milliseconds, or seconds where there are many. */
-function time(milliseconds: number | undefined): Pick<Figure, 'value' | 'unit'> {
-  const isLong = (milliseconds ?? 0) >= 10_000;
-  return { value: measure(isLong ? milliseconds! / 1000 : milliseconds), unit: isLong ? 's' : 'ms' };
+function time(milliseconds = Number.NaN): Pick<Figure, 'value' | 'unit'> {
+  if (milliseconds >= 10_000) return { value: measure(milliseconds / 1000), unit: 's' };
+  return { value: measure(Number.isNaN(milliseconds) ? null : milliseconds), unit: 'ms' };
 }
 
 /** By how much a number is more or less than at the begin of what is known, in percent. */
@@ -149,11 +121,12 @@ function change(values: Series): string {
   return Math.abs(by) < 2 ? '; as before' : `; ${Math.abs(by)} % ${by > 0 ? 'more' : 'less'} than before`;
 }
 
-function noneSince(marks: History['marks'], errors: Series, rates: LiveRates | null | undefined): string {
-  const invalid = rates && rates.invalid > 0 ? `${measure(rates.invalid)} invalid/s; ` : '';
+function noneSince({ marks, rates: all }: History, rates: LiveRates | null | undefined): string {
   const until = outagesOf(marks).findLast((outage) => outage.until !== undefined)?.until;
-  if (errors.every((value) => !value)) return `${invalid}none in the last hour`;
-  return `${invalid}none ${until === undefined ? 'now' : `since ${clock(until)}`}`;
+  const none = !hasAny(all.storeErrors)
+    ? 'none in the last hour'
+    : `none ${until === undefined ? 'now' : `since ${clock(until)}`}`;
+  return listed([rates && rates.invalid > 0 && `${measure(rates.invalid)} invalid/s`, none], '; ');
 }
 
 interface CardsProps {
@@ -167,10 +140,9 @@ interface CardsProps {
 export function NumberCards({ figures, history, chosen, onChoose }: CardsProps) {
   return (
     <div class="c12 grid" role="group" aria-label="Numbers; the pressed one is in the chart">
-      {figures.map(({ label, value, unit, context, isBad, spark, tone }, index) => (
+      {figures.map(({ label, value, unit, context, isBad = false, spark, tone }, index) => (
         <button
           key={label}
-
           class={`card figure c3 ${isBad ? 'red' : ''}`}
           aria-pressed={index === chosen}
           data-key={index + 1}

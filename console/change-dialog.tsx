@@ -1,4 +1,3 @@
-import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { CounterState } from '../src/operators/answers';
 import { effectOf } from './caller-help';
@@ -6,7 +5,7 @@ import { type Caller, type Change, cleared, countText, counterName, isBucket, mo
 import { live } from './live-events';
 import { Dialog, Facts, Field } from './parts';
 import { useStore } from './store';
-import { Text, count, limitText } from './text';
+import { count, limitText, shown } from './text';
 
 interface ChangeDialogProps {
   readonly query: Caller;
@@ -19,21 +18,20 @@ interface ChangeDialogProps {
 export function ChangeDialog({ query, change: { states, value }, onConfirm, onClose }: ChangeDialogProps) {
   const [text, setText] = useState(String(value ?? ''));
   const [reason, setReason] = useState('');
-  const { known } = useStore(live).event?.health.instances ?? { known: 1 };
-  const isShared = (useStore(live).event?.health.store.servers.length ?? 0) > 0;
+  const { instances, store } = useStore(live).event?.health ?? {};
   const first = states[0]!;
   const isClear = value === null;
-  const whom = known > 1 ? `all ${known} instances` : 'all instances';
+  const many = instances !== undefined && instances.known > 1 ? ` ${instances.known}` : '';
   const what = states.length > 1 ? `the counters of all ${count(states.length)} limits` : counterName(first);
-  const after = isClear ? undefined : Number(text);
+  const after = isClear ? null : Number(text);
+  const isShared = store !== undefined && store.servers.length > 0;
+  function submit(event: Event): void {
+    event.preventDefault();
+    onConfirm({ states, value: after, reason: reason.trim() });
+  }
   return (
     <Dialog title={`${isClear ? 'Clear' : 'Set'} ${what} of ${query.descriptor.slice(0, 80)}?`} onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          onConfirm({ states, value: after ?? null, reason: reason.trim() });
-        }}
-      >
+      <form onSubmit={submit}>
         {!isClear && (
           <Field
             label={isBucket(first) ? 'Tokens left' : 'Count'}
@@ -47,8 +45,11 @@ export function ChangeDialog({ query, change: { states, value }, onConfirm, onCl
         )}
         <Facts
           facts={[
-            ...states.flatMap((state) => effectsOf(state, after ?? cleared(state), isClear)),
-            ['Where', isShared ? `In the store: for ${whom}, at once.` : 'In the memory of this instance.'],
+            ...states.flatMap((state) => effectsOf(state, after)),
+            [
+              'Where',
+              isShared ? `In the store: for all${many} instances, at once.` : 'In the memory of this instance.',
+            ],
             ['Log', 'The time, the name of your token, your address, the count before and after.'],
           ]}
         />
@@ -63,29 +64,20 @@ export function ChangeDialog({ query, change: { states, value }, onConfirm, onCl
           <button type="button" onClick={onClose}>
             Cancel
           </button>
-          <button class="danger">
-            {isClear ? (states.length > 1 ? 'Clear counters' : 'Clear counter') : 'Set counter'}
-          </button>
+          <button class="danger">{isClear ? `Clear counter${states.length > 1 ? 's' : ''}` : 'Set counter'}</button>
         </div>
       </form>
     </Dialog>
   );
 }
 
-type Fact = readonly [name: string, value: ComponentChildren];
-
-function effectsOf(state: CounterState, after: number, isClear: boolean): readonly Fact[] {
-  const change = (
-    <>
-      <b>
-        {count(state.count)} → {countText(state, after)}
-      </b>{' '}
-      <Text text={isBucket(state) ? limitText(state) : `of ${limitText(state)}`} />
-    </>
-  );
-  const effect = isClear || mostOf(state) === 0 ? effectOf(state) : undefined;
+/** @param after null: it is cleared */
+function effectsOf(state: CounterState, after: number | null) {
+  const change = <b>{`${count(state.count)} → ${countText(state, after ?? cleared(state))}`}</b>;
+  const limit = shown(isBucket(state) ? limitText(state) : `of ${limitText(state)}`);
+  const effect = after === null || mostOf(state) === 0 ? effectOf(state) : undefined;
   return [
-    [isBucket(state) ? 'Tokens' : 'Count', change],
+    [isBucket(state) ? 'Tokens' : 'Count', [change, ' ', limit]],
     ['Effect', effect],
-  ];
+  ] as const;
 }

@@ -1,32 +1,23 @@
 import type { Offender } from '../src/limiter/offender';
 import type { Change } from '../src/operators/live-answers';
-import { Poll, call, token } from './api';
-import { useFleet } from './fleet-answer';
+import { token, useAnswer } from './api';
+import { LOOK_INTERVAL, useFleet } from './fleet-answer';
 import { type Happening, happeningsOf } from './happenings';
-import { recordedOf } from './history';
+import { useRecorded } from './history';
 import { live } from './live-events';
 import { addressOf } from './route';
 import { useStore } from './store';
 import { count, counted, secondsOf } from './text';
 
-/** Milliseconds between two looks. */
-const LOOK_INTERVAL = 5_000;
-
-const changes = new Poll<readonly Change[]>(
-  async () => (await call<{ readonly changes: readonly Change[] }>('changes')).changes,
-  () => LOOK_INTERVAL,
-);
-
 /** What operators have changed, the newest at the end; none without a token. */
 export function useChanges(): readonly Change[] {
-  const hasToken = useStore(token) !== '';
-  const { value } = changes.use(hasToken);
-  return hasToken ? (value ?? []) : [];
+  const path = useStore(token) === '' ? undefined : 'changes';
+  return useAnswer<{ readonly changes: readonly Change[] }>(path, { every: LOOK_INTERVAL }).value?.changes ?? [];
 }
 
 /** All that has happened, callers that are newly limited, and what operators have changed; the newest come first. */
 export function useHappenings(): readonly Happening[] {
-  const { value } = recordedOf().use();
+  const { value } = useRecorded();
   const fleet = useFleet();
   const { event } = useStore(live);
   const changed = useChanges().map((change) => happeningOf(change, fleet !== undefined));

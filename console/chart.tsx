@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { History } from '../src/operators/live-answers';
 import { spanOf, useRange } from './fleet-answer';
 import { happeningsOf, outagesOf } from './happenings';
@@ -25,6 +25,14 @@ export interface ChartLine {
   readonly isArea?: boolean;
 }
 
+/** The lines of hits or calls that have passed, and of those that were limited. */
+export function outcomeLines(passed: Series, limited: Series): readonly ChartLine[] {
+  return [
+    { name: 'passed', values: passed, tone: 'pass', isArea: true },
+    { name: 'limited', values: limited, tone: 'over' },
+  ];
+}
+
 interface ChartProps {
   /** What it shows, with the unit: `Hits per second, by outcome`. */
   readonly label: string;
@@ -41,18 +49,24 @@ const [TOP, TOP_OF_BANDS, BOTTOM, LEFT, RIGHT, ENDS] = [12, 28, 24, 46, 12, 128]
 const NARROW = 560;
 /** Pixels between two times of the axis. */
 const TIME = 76;
+/** Samples by which a key moves. */
+const STEPS: Readonly<Record<string, number>> = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
 
 /** Numbers over a time, with outages as bands. The pointer or the arrow keys choose a time, whose numbers are shown. */
-export function Chart({ label, history, lines, height = 214, format = measure }: ChartProps) {
+export function Chart({ label, history, lines: all, height = 214, format = measure }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
-  const [at, setAt] = useState<number>();
-  const longest = useRange();
-  const { outages, events, places, from, until } = useMemo(() => visibleOf(history, longest), [history, longest]);
-  const { times } = history;
-  const isNarrow = width < NARROW;
-  const ticks = ticksOf(Math.max(0, ...places.flatMap((place) => lines.map(({ values }) => values[place] ?? 0))));
+  const { from, until, first } = spanOf(history, useRange());
+  const times = history.times.slice(first);
+  const lines = all.map((line) => ({ ...line, values: line.values.slice(first) }));
+  const outages = outagesOf(history.marks).filter((each) => (each.until ?? until) > from && each.from < until);
+  const [chosen, setChosen] = useState<number>();
+  const at = chosen === undefined ? -1 : times.indexOf(chosen);
+  const last = times.length - 1;
+  const place = at === -1 ? last : at;
+  const ticks = ticksOf(Math.max(0, ...lines.flatMap(({ values }) => values.map((value) => value ?? 0))));
   const most = ticks.at(-1)!;
+  const isNarrow = width < NARROW;
   const [top, bottom] = [outages.length > 0 ? TOP_OF_BANDS : TOP, height - BOTTOM];
   const right = width - (isNarrow ? RIGHT : ENDS);
   function x(time: number): number {
@@ -62,44 +76,39 @@ export function Chart({ label, history, lines, height = 214, format = measure }:
     return top + (1 - Math.min(value, most) / most) * (bottom - top);
   }
   const frame: Frame = { x, y, until, width, left: LEFT, right, top, bottom };
-  function choose(index: number): void {
-    setAt(places[Math.max(0, Math.min(places.length - 1, index))]);
-  }
   function onPointerMove(event: PointerEvent): void {
     const left = event.clientX - box.current!.getBoundingClientRect().left;
-    const after = places.findIndex((place) => x(times[place]!) >= left);
-    choose(after === -1 ? places.length - 1 : after);
+    setChosen(times.find((time) => x(time) >= left) ?? times.at(-1));
   }
   function onKeyDown(event: KeyboardEvent): void {
-    if (event.key === 'Escape') setAt(undefined);
-    const steps: Readonly<Record<string, number>> = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
-    const step = steps[event.key];
+    if (event.key === 'Escape') setChosen(undefined);
+    const step = STEPS[event.key];
     if (step === undefined) return;
     event.preventDefault();
-    choose((at === undefined ? places.length - 1 : places.indexOf(at)) + step);
+    setChosen(times[Math.max(0, Math.min(last, place + step))]);
   }
-  const place = at ?? places.at(-1);
-  const last = lines.map(({ name, tone, values }) => ({ name, tone, value: values.at(-1) ?? null }));
-  const chosen = lines.map(({ name, tone, values }) => ({
-    name,
-    tone,
-    value: place === undefined ? null : values[place],
-  }));
-  const words = chosen.map(({ name, value }) => `${name} ${format(value)}`).join(', ');
+  function legendOf(index: number) {
+    return lines.map(({ name, tone, values }) => (
+      <div key={name}>
+        <Key tone={tone} name={name} /> <b>{format(values[index])}</b>
+      </div>
+    ));
+  }
+  const words = lines.map(({ name, values }) => `${name} ${format(values[place])}`).join(', ');
   return (
     <div
       ref={box}
       class="plot"
       tabIndex={0}
       role="slider"
-      aria-label={`${label}: ${summaryOf(lines, places, format)}`}
+      aria-label={`${label}: ${summaryOf(lines, format)}`}
       aria-valuemin={0}
-      aria-valuemax={Math.max(0, places.length - 1)}
-      aria-valuenow={Math.max(0, place === undefined ? 0 : places.indexOf(place))}
-      aria-valuetext={`${place === undefined ? 'no sample yet' : clock(times[place]!)}: ${words}`}
+      aria-valuemax={Math.max(0, last)}
+      aria-valuenow={Math.max(0, place)}
+      aria-valuetext={`${last < 0 ? 'no sample yet' : clock(times[place]!)}: ${words}`}
       onPointerMove={onPointerMove}
-      onPointerLeave={() => setAt(undefined)}
-      onBlur={() => setAt(undefined)}
+      onPointerLeave={() => setChosen(undefined)}
+      onBlur={() => setChosen(undefined)}
       onKeyDown={onKeyDown}
     >
       <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`} aria-hidden="true">
@@ -120,45 +129,31 @@ export function Chart({ label, history, lines, height = 214, format = measure }:
         {lines.map(({ name, values, tone, isArea = false }) => (
           <g key={name} class={`line ${tone}`}>
             <Lines
-              pieces={piecesOf(values, { ...history, places }, frame)}
+              pieces={piecesOf(values, { ...history, times }, frame)}
               tone={tone}
               isArea={isArea}
               bottom={bottom}
             />
           </g>
         ))}
-        <Events events={events} frame={frame} />
+        <Events
+          events={happeningsOf(history.marks).filter((each) => each.at >= from && each.at <= until)}
+          frame={frame}
+        />
         {!isNarrow && (
-          <Ends
-            ends={last.map((end) => ({ ...end, text: end.value === null ? '' : format(end.value) }))}
-            frame={frame}
-          />
+          <Ends ends={lines.map((line) => ({ ...line, value: line.values.at(-1) }))} format={format} frame={frame} />
         )}
-        {at !== undefined && <line class="crosshair" x1={x(times[at]!)} x2={x(times[at]!)} y1={top} y2={bottom} />}
+        {at !== -1 && <line class="crosshair" x1={x(chosen!)} x2={x(chosen!)} y1={top} y2={bottom} />}
       </svg>
-      {at !== undefined && (
+      {at !== -1 && (
         // On the other half, so that it does not cover what it is about.
-        <div class={`tip ${x(times[at]!) > width / 2 ? 'before' : 'after'}`}>
-          <b>{clock(times[at]!)}</b>
-          {chosen.map(({ name, tone, value }) => (
-            <div key={name}>
-              <Key tone={tone} name={name} /> <b>{format(value)}</b>
-            </div>
-          ))}
+        <div class={`tip ${x(chosen!) > width / 2 ? 'before' : 'after'}`}>
+          <b>{clock(chosen!)}</b>
+          {legendOf(at)}
         </div>
       )}
-      {isNarrow && (
-        <div class="keys">
-          {last.map(({ name, tone, value }) => (
-            <span key={name}>
-              <Key tone={tone} name={name} /> <b>{format(value)}</b>
-            </span>
-          ))}
-        </div>
-      )}
-      {places.length === 0 && (
-        <p class="empty">The first numbers are there {duration(history.interval)} after the start.</p>
-      )}
+      {isNarrow && <div class="keys">{legendOf(last)}</div>}
+      {last < 0 && <p class="empty">The first numbers are there {duration(history.interval)} after the start.</p>}
     </div>
   );
 }
@@ -175,23 +170,10 @@ function useWidth(box: { readonly current: HTMLElement | null }): number {
   return width;
 }
 
-/** What of a history is shown. */
-function visibleOf(history: ChartProps['history'], range: number) {
-  const { times, marks } = history;
-  const [from, until] = spanOf(history, range);
-  return {
-    from,
-    until,
-    places: times.flatMap((time, place) => (time >= from ? [place] : [])),
-    outages: outagesOf(marks).filter((outage) => (outage.until ?? until) > from && outage.from < until),
-    events: happeningsOf(marks).filter(({ at }) => at >= from && at <= until),
-  };
-}
-
 /** For those who do not see the lines. */
-function summaryOf(lines: readonly ChartLine[], places: readonly number[], format: (value: number) => string): string {
+function summaryOf(lines: readonly ChartLine[], format: (value: number) => string): string {
   const texts = lines.map(({ name, values }) => {
-    const known = places.map((place) => values[place] ?? null).filter((value) => value !== null);
+    const known = values.filter((value) => value !== null);
     if (known.length === 0) return `${name}: no values`;
     return `${name}: ${format(known.at(-1)!)} now, from ${format(Math.min(...known))} to ${format(Math.max(...known))}`;
   });

@@ -1,5 +1,5 @@
 import type { CounterChange, CounterState } from '../src/operators/answers';
-import { type Answer, call, useRead, useTicks } from './api';
+import { type Answer, call, useReading } from './api';
 import { count, counted, limitText } from './text';
 
 /** Whose counters are meant. */
@@ -8,8 +8,8 @@ export interface Caller {
   readonly descriptor: string;
 }
 
-function pathOf(caller: Caller, window?: string): string {
-  return `counters?${String(new URLSearchParams({ ...caller, ...(window !== undefined && { window }) }))}`;
+function pathOf(parameters: Caller & { readonly window?: string; readonly reason?: string }): string {
+  return `counters?${String(new URLSearchParams({ ...parameters }))}`;
 }
 
 /** Milliseconds between two looks at counters. */
@@ -17,16 +17,12 @@ const LOOK_INTERVAL = 3_000;
 
 /** The counters of a caller: of a rule with several limits, one for each. */
 export function useCounters(caller: Caller, changes: number): Answer<readonly CounterState[]> {
-  const ticks = useTicks(LOOK_INTERVAL);
-  return useRead(
-    pathOf(caller),
-    async () => {
-      const first = await call<CounterState>(pathOf(caller));
-      const others = first.windows.filter((window) => window !== first.window);
-      return [first, ...(await Promise.all(others.map((window) => call<CounterState>(pathOf(caller, window)))))];
-    },
-    `${ticks} ${changes}`,
-  );
+  async function read(): Promise<readonly CounterState[]> {
+    const first = await call<CounterState>(pathOf(caller));
+    const others = first.windows.filter((window) => window !== first.window);
+    return [first, ...(await Promise.all(others.map((window) => call<CounterState>(pathOf({ ...caller, window })))))];
+  }
+  return useReading(pathOf(caller), read, { every: LOOK_INTERVAL, version: changes });
 }
 
 /** What is to be changed. */
@@ -44,26 +40,17 @@ export async function carryOut(
   { states, value, reason = '' }: Change,
   onDone: (change: CounterChange) => void,
 ): Promise<void> {
+  // The API has an object where it is JSON.
+  const descriptor = caller.descriptor.startsWith('{') ? (JSON.parse(caller.descriptor) as unknown) : caller.descriptor;
   for (const { window, windows } of states) {
-    const chosen = windows.length > 1 ? window : undefined;
-    const { domain, descriptor: text } = caller;
-    // The API has an object where it is JSON.
-    const descriptor = text.startsWith('{') ? (JSON.parse(text) as unknown) : text;
-    const body = JSON.stringify({
-      domain,
-      descriptor,
-      ...(chosen !== undefined && { window: chosen }),
-      count: value,
-      ...(reason !== '' && { reason }),
-    });
-    const isClear = value === null;
+    const chosen = { ...(windows.length > 1 && { window }), ...(reason !== '' && { reason }) };
     onDone(
-      await call<CounterChange>(
-        isClear
-          ? `${pathOf(caller, chosen)}${reason === '' ? '' : `&reason=${encodeURIComponent(reason)}`}`
-          : 'counters',
-        isClear ? { method: 'DELETE' } : { method: 'PUT', body },
-      ),
+      value === null
+        ? await call<CounterChange>(pathOf({ ...caller, ...chosen }), { method: 'DELETE' })
+        : await call<CounterChange>('counters', {
+            method: 'PUT',
+            body: JSON.stringify({ ...caller, descriptor, ...chosen, count: value }),
+          }),
     );
   }
 }

@@ -10,12 +10,12 @@ import { useAnswer } from './api';
 import { useCall } from './call-form';
 import { live, refusal } from './live-events';
 import { PageBar } from './page-bar';
-import { Answered, Card, CopyButton, Field, Notice } from './parts';
+import { Card, CopyButton, Field, Notice, answered } from './parts';
 import { type Written, bodyOf, commandOf, readPasted } from './request';
 import { RuleChart } from './rule-chart';
 import { addressOf, route } from './route';
 import { useStore } from './store';
-import { Code, Link, Text, clock, count, counted, limitText, placeText, secondsOf } from './text';
+import { Link, clock, count, counted, limitText, listed, placeText, secondsOf, shown } from './text';
 
 export function ExplainPage() {
   const { parameters } = useStore(route);
@@ -28,29 +28,19 @@ export function ExplainPage() {
   const isWritten = written.domain !== '';
   const problem = isWritten ? problemOf(() => bodyOf(written)) : undefined;
   const isSent = isWritten && problem === undefined;
-  const init = { method: 'POST', body: isSent ? bodyOf(written) : '' };
-  const answer = useAnswer<Explanation>(isSent ? 'explanations' : undefined, undefined, init);
+  const body = isSent ? bodyOf(written) : '';
+  const answer = useAnswer<Explanation>(isSent ? 'explanations' : undefined, { body });
   return (
     <>
       <PageBar title="Explain" text="What would be answered to a call, and why. Nothing is counted" />
       <div class="grid">
         {problem !== undefined && <Notice tone="red" title={`${problem}.`} />}
-        {isSent && (
-          <Answered
-            answer={answer}
-            show={(explanation) => <Verdict explanation={explanation} limit={written.limit} />}
-          />
-        )}
+        {isSent && answered(answer, (explanation) => <Verdict explanation={explanation} limit={written.limit} />)}
         {/* Filled in again when another request is in the address. */}
         <RequestForm key={String(parameters)} written={written} />
         <div class="c8 grid top-aligned">
           {answer.value?.descriptors.map((descriptor, index) => (
-            <Descriptor
-              key={index}
-              descriptor={descriptor}
-              query={{ domain: written.domain, descriptor: written.descriptors[index] ?? '' }}
-              number={index + 1}
-            />
+            <Descriptor key={index} descriptor={descriptor} written={written} index={index} />
           ))}
           {answer.value !== undefined && <Command text={commandOf(written)} />}
           {!isSent && problem === undefined && <p class="c12 empty">Choose or paste a request.</p>}
@@ -130,9 +120,7 @@ function RecentCalls() {
   const offenders = useStore(live).event?.offenders ?? [];
   return (
     <>
-      <div class="head line">
-        <h3>Callers limited lately</h3>
-      </div>
+      <h3 class="head line">Callers limited lately</h3>
       {offenders.length === 0 && (
         <p class="empty">None that may be shown. Calls within their limits are not recorded.</p>
       )}
@@ -166,12 +154,10 @@ function Verdict({ explanation, limit }: { readonly explanation: Explanation; re
       <p>
         {reason}. {clock(secondsOf(at))}
       </p>
-      {over.map((each) => (
-        <p key={textOf(each)}>
-          <Text text={`${textOf(each)}: ${each.reason}`} />
-          {each.counter !== null && ` (${limitText(each.counter)}), until ${clock(secondsOf(each.counter.resetAt))}`}
-        </p>
-      ))}
+      {over.map(({ reason: why, counter, ...each }) => {
+        const until = counter === null ? '' : ` (${limitText(counter)}), until ${clock(secondsOf(counter.resetAt))}`;
+        return <p key={textOf(each)}>{shown(`${textOf(each)}: ${why}${until}`)}</p>;
+      })}
       {limit !== '' && (
         <p>With a limit of {count(Number(limit))} instead of each limit, for the counts of the present windows.</p>
       )}
@@ -185,68 +171,41 @@ function textOf({ entries }: Pick<ExplainedDescriptor, 'entries'>): string {
 
 interface DescriptorProps {
   readonly descriptor: ExplainedDescriptor;
-  /** As it was written. */
-  readonly query: { readonly domain: string; readonly descriptor: string };
-  readonly number: number;
+  readonly written: Written;
+  readonly index: number;
 }
 
-function Descriptor({ descriptor, query, number }: DescriptorProps) {
+function Descriptor({ descriptor, written: { domain, descriptors }, index }: DescriptorProps) {
   const { steps, outcome, rule, replacedBy, nearest, counter, otherCounters, status, reason } = descriptor;
   const mayChange = useStore(refusal) === '';
+  const query = { domain, descriptor: descriptors[index] ?? '' };
   const counters = counter === null ? [] : [counter, ...otherCounters];
   const left = status !== null && counter !== null ? `; ${count(status.limitRemaining)} left` : '';
+  const tone = status === null ? 'none' : status.code === 'OK' ? 'well' : 'over';
   return (
-    <Card title={`Descriptor ${number}`} columns={12} note={<Text text={textOf(descriptor)} />}>
+    <Card title={`Descriptor ${index + 1}`} columns={12} note={textOf(descriptor)}>
       <ol class="steps pad">
+        <li>{shown(`Domain ${domain}: the rules ${outcome === 'unknown domain' ? 'do not have' : 'have'} it`)}</li>
+        {steps.map(stepOf)}
         <li>
-          Domain <Text text={query.domain} />:{' '}
-          {outcome === 'unknown domain' ? 'the rules do not have it' : 'the rules have it'}
-        </li>
-        {steps.map((step, index) => (
-          <Step key={index} step={step} />
-        ))}
-        <li>
-          {rule === null ? (
-            outcome === 'override' ? (
-              'Limit of the request'
-            ) : (
-              'No rule'
-            )
-          ) : (
-            <>
-              Rule <Reference rule={rule} />
-            </>
-          )}
-          {replacedBy !== null && [', replaced by ', <Reference rule={replacedBy} />]}
-          {nearest !== null && [
-            '. The nearest is ',
-            nearest.rule !== null && <Reference rule={nearest.rule} />,
-            ': ',
-            <Text text={nearest.difference} />,
-          ]}
+          {rule !== null ? ['Rule ', referenceTo(rule)] : outcome === 'override' ? 'Limit of the request' : 'No rule'}
+          {replacedBy !== null && [', replaced by ', referenceTo(replacedBy)]}
+          {nearest !== null && ['. The nearest is ', referenceTo(nearest.rule), ': ', shown(nearest.difference)]}
         </li>
         {counters.map((each) => (
           <li key={each.cacheKey}>
-            <Text text={counterText(each)} />
+            {shown(counterText(each))}
             <div class="quiet">
-              Key <Code text={each.cacheKey} />
+              Key <code>{shown(each.cacheKey)}</code>
             </div>
           </li>
         ))}
-        <li class={`state ${status === null ? 'none' : status.code === 'OK' ? 'well' : 'over'}`}>
-          <Text text={`${status?.code ?? 'No verdict'}: ${reason}${left}`} />
-        </li>
+        <li class={`state ${tone}`}>{shown(`${status?.code ?? 'No verdict'}: ${reason}${left}`)}</li>
       </ol>
       {counters.length > 0 && (
         <p class="actions foot">
-          <a class="button" href={addressOf('callers', query)}>
-            Counter
-          </a>
-          {mayChange && (
-            <a class="button" href={addressOf('callers', { ...query, clear: 'ask' })}>
-              Clear…
-            </a>
-          )}
+          <Link kind="button" href={addressOf('callers', query)} text="Counter" />
+          {mayChange && <Link kind="button" href={addressOf('callers', { ...query, clear: 'ask' })} text="Clear…" />}
         </p>
       )}
       {rule !== null && counters.length > 0 && <RuleChart statisticsKey={rule.statisticsKey} limits={counters} />}
@@ -258,14 +217,14 @@ function Descriptor({ descriptor, query, number }: DescriptorProps) {
 function counterText(counter: ExplainedCounter): string {
   const { count: before, countAfter: after, overdrawn, leased, algorithm, burst, openReservations: open } = counter;
   const isBucket = algorithm === 'token_bucket' && burst !== null && before !== null;
-  function shown(value: number): string {
+  function amount(value: number): string {
     return count(isBucket ? Math.max(0, burst - value) : value);
   }
   const counts = [
-    `${isBucket ? 'Tokens left' : 'Count'} ${before === null ? 'not read' : shown(before)}`,
+    `${isBucket ? 'Tokens left' : 'Count'} ${before === null ? 'not read' : amount(before)}`,
     overdrawn !== null && overdrawn > 0 && `overdrawn by ${count(overdrawn)}`,
     leased !== null && leased > 0 && `of which ${count(leased)} are leased here`,
-    after !== null && `then ${shown(after)}`,
+    after !== null && `then ${amount(after)}`,
     `of ${limitText(counter)}`,
   ];
   const notes = [
@@ -275,33 +234,30 @@ function counterText(counter: ExplainedCounter): string {
     counter.isInLocalCache && 'the local cache has it as over its limit',
     counter.answeredByPolicy !== null && `the policy ${counter.answeredByPolicy} answers`,
   ];
-  const said = [counts.filter(Boolean).join(', '), ...notes.filter(Boolean)];
-  return said.join('; ');
+  return listed([listed(counts), ...notes], '; ');
 }
 
-function Step({ step: { key, value, candidates, omitted, otherValues, keys } }: { readonly step: ExplainedStep }) {
+function stepOf({ key, value, candidates, omitted, otherValues, keys }: ExplainedStep, index: number) {
   const others = keys.length > 0 ? `; the keys here are ${keys.join(', ')}` : '';
   return (
-    <li>
-      Entry <Text text={`${key}=${value}${candidates.length === 0 ? `: no rule${others}` : ''}`} />
+    <li key={index}>
+      Entry {shown(`${key}=${value}${candidates.length === 0 ? `: no rule${others}` : ''}`)}
       <ul>
-        {candidates.map(({ rule, outcome }, index) => (
-          <li key={index}>
-            <Reference rule={rule} />: {outcome}
+        {candidates.map(({ rule, outcome }, place) => (
+          <li key={place}>
+            {referenceTo(rule)}: {outcome}
           </li>
         ))}
+        {omitted > 0 && <li>and {count(omitted)} more</li>}
+        {otherValues > 0 && <li>another value: {counted(otherValues, 'rule')} of the key</li>}
       </ul>
-      {omitted > 0 && <p class="quiet">and {count(omitted)} more</p>}
-      {otherValues > 0 && <p class="quiet">another value: {counted(otherValues, 'rule')} of the key</p>}
     </li>
   );
 }
 
-function Reference({ rule: { statisticsKey, place } }: { readonly rule: RuleReference }) {
-  return (
-    <>
-      <Link href={addressOf('rules', { rule: statisticsKey })} text={statisticsKey} />
-      {place !== null && <Text text={` (${placeText(place)})`} />}
-    </>
-  );
+function referenceTo(rule: RuleReference | null) {
+  if (rule === null) return undefined;
+  const { statisticsKey, place } = rule;
+  const at = place === null ? '' : ` (${placeText(place)})`;
+  return [<Link key="rule" href={addressOf('rules', { rule: statisticsKey })} text={statisticsKey} />, shown(at)];
 }

@@ -1,24 +1,18 @@
 import type { Fleet, FleetInstance, History, InstanceReport, LiveRates } from '../src/operators/live-answers';
-import { type Answer, Poll, call } from './api';
-import { recordedOf } from './history';
+import { type Answer, useAnswer } from './api';
+import { useRecorded } from './history';
 import { TONES, type Tone } from './icons';
 import { live } from './live-events';
-import { replaceParameters, route } from './route';
+import { route } from './route';
 import { useStore } from './store';
 
-/** Milliseconds between two looks. */
-const LOOK_INTERVAL = 5_000;
-
-const fleet = new Poll<Fleet>(
-  () => call<Fleet>('fleet'),
-  () => LOOK_INTERVAL,
-);
+/** Milliseconds between two looks of pages that follow something. */
+export const LOOK_INTERVAL = 5_000;
 
 /** All instances; undefined while there is one only, or no answer yet. */
 export function useFleet(): Fleet | undefined {
   const known = useStore(live).event?.health.instances.known ?? 1;
-  const { value } = fleet.use(known > 1);
-  return known > 1 ? value : undefined;
+  return useAnswer<Fleet>(known > 1 ? 'fleet' : undefined, { every: LOOK_INTERVAL }).value;
 }
 
 /** How an instance is named everywhere: by its host, which others may have too, and where it is asked. */
@@ -51,30 +45,30 @@ export interface Scope {
 }
 
 export function useScope(): Scope {
-  const all = useFleet();
+  const fleet = useFleet();
   const { event } = useStore(live);
   const chosen = useStore(route).parameters.get('scope');
-  const instance = all?.instances.find((each) => scopeOf(each) === chosen);
-  if (all === undefined || instance?.address === null) {
-    const [name] = nameOf(instance ?? { name: null, address: null });
-    return { fleet: all, instance, text: `Only ${name}`, rates: event?.rates, latency: event?.latency };
+  const instance = fleet?.instances.find((each) => scopeOf(each) === chosen);
+  const isThis = fleet === undefined || instance?.address === null;
+  const { rates, latency } = (isThis ? event : (instance ?? fleet)) ?? {};
+  if (fleet === undefined || instance !== undefined) {
+    const name = nameOf(instance ?? { name: null, address: null });
+    return { fleet, instance, text: `Only ${isThis ? name[0] : name.join(', ')}`, rates, latency };
   }
-  if (instance !== undefined) {
-    const { rates, latency } = instance;
-    return { fleet: all, instance, text: `Only ${nameOf(instance).join(', ')}`, rates, latency };
-  }
-  const answer = all.instances.filter(({ problem, health }) => problem === null && health !== null).length;
-  const text = `${answer === all.instances.length ? 'All' : `${answer} of`} ${all.instances.length} instances, summed`;
-  return { fleet: all, instance, text, rates: all.rates, latency: all.latency };
-}
-
-export function chooseScope(scope: string): void {
-  replaceParameters({ scope });
+  const answer = fleet.instances.filter(({ problem, health }) => problem === null && health !== null).length;
+  const all = fleet.instances.length;
+  return {
+    fleet,
+    instance,
+    text: `${answer === all ? 'All' : `${answer} of`} ${all} instances, summed`,
+    rates,
+    latency,
+  };
 }
 
 /** The last hour of what is shown: of all instances as one, or of the chosen one. */
 export function useHistory(): Answer<History> {
-  return recordedOf(useScope().instance?.id ?? '').use();
+  return useRecorded(useScope().instance?.id ?? '');
 }
 
 /** Seconds of the ranges that charts can show. */
@@ -88,11 +82,9 @@ export function useRange(): number {
 /** Samples for which there is room at least, also where fewer are known. */
 const LEAST = 30;
 
-/** The begin and end of what is known of a range. */
-export function spanOf(
-  { times, interval }: Pick<History, 'times' | 'interval'>,
-  range: number,
-): readonly [from: number, until: number] {
+/** The begin and end of what is known of a range, and its first sample. */
+export function spanOf({ times, interval }: Pick<History, 'times' | 'interval'>, range: number) {
   const until = times.at(-1) ?? Date.now() / 1000;
-  return [until - Math.min(range, Math.max(LEAST * interval, until - (times[0] ?? until))), until];
+  const from = until - Math.min(range, Math.max(LEAST * interval, until - (times[0] ?? until)));
+  return { from, until, first: times.findIndex((time) => time >= from) };
 }

@@ -1,56 +1,35 @@
+import type { ComponentChildren } from 'preact';
 import type { Fleet, FleetInstance, History } from '../src/operators/live-answers';
 import { nameOf, scopeOf, toneOf, useFleet } from './fleet-answer';
-import { limitedShare, limitedShares, percentOf } from './cards';
+import { limitedShare, limitedShares } from './cards';
 import { Chart, type ChartLine } from './chart';
-import { type Series, recordedOf, valuesAt } from './history';
+import { type Series, useRecorded, valuesAt } from './history';
 import type { Tone } from './icons';
 import { live } from './live-events';
 import { Matrix, oddOnes, settingsText } from './matrix';
 import { PageBar } from './page-bar';
-import { Card, Named, Notice, Pill, Table, type TableRow } from './parts';
+import { Card, Named, Notice, Pill, Table } from './parts';
 import { addressOf } from './route';
 import { Sparkline } from './sparkline';
 import { useStore } from './store';
-import { Text, counted, duration, measure, percent, secondsOf, shortClock } from './text';
+import { Link, counted, duration, listed, measure, percent, secondsOf, shortClock, shown } from './text';
 
 /** All instances: how each is, and which one is odd. */
 export function FleetPage() {
   const { event } = useStore(live);
   const fleet = useFleet();
-  if (fleet === undefined) {
-    const isOnly = event !== undefined && event.health.instances.known === 1;
-    return (
-      <>
-        <PageBar title="Fleet" text={isOnly ? '1 instance' : ''} />
-        <p class="empty">
-          {isOnly ? (
-            <>
-              This is the only instance that is known.{' '}
-              <a href={addressOf('help', { of: 'docs/operators-api.md#the-fleet' })}>OPERATOR_PEERS names the others</a>
-              .
-            </>
-          ) : (
-            'Asking the other instances…'
-          )}
-        </p>
-      </>
-    );
-  }
+  if (fleet === undefined) return <Alone isKnown={event?.health.instances.known === 1} />;
   const { instances, pending, omitted, differences, omittedDifferences } = fleet;
   const away = instances.filter(({ problem }) => problem !== null).length;
+  const text = [
+    counted(instances.length, 'instance'),
+    away > 0 && `, of which ${away} ${away === 1 ? 'does' : 'do'} not answer`,
+    pending > 0 && `; ${pending} have not been asked yet`,
+    omitted > 0 && `; ${omitted} more are not asked`,
+  ];
   return (
     <>
-      <PageBar
-        title="Fleet"
-        text={
-          <>
-            {counted(instances.length, 'instance')}
-            {away > 0 && `, of which ${away} ${away === 1 ? 'does' : 'do'} not answer`}
-            {pending > 0 && `; ${pending} have not been asked yet`}
-            {omitted > 0 && `; ${omitted} more are not asked`}
-          </>
-        }
-      />
+      <PageBar title="Fleet" text={listed(text, '')} hasRange />
       <div class="grid">
         <Odd fleet={fleet} />
         <Card title="Instances" columns={12} note="what differs from most is marked ≠">
@@ -65,6 +44,22 @@ export function FleetPage() {
   );
 }
 
+function Alone({ isKnown }: { readonly isKnown: boolean }) {
+  const help = addressOf('help', { of: 'docs/operators-api.md#the-fleet' });
+  return (
+    <>
+      <PageBar title="Fleet" text={isKnown && '1 instance'} />
+      {isKnown ? (
+        <p class="empty">
+          This is the only instance that is known. <Link href={help} text="OPERATOR_PEERS names the others" />.
+        </p>
+      ) : (
+        <p class="empty">Asking the other instances…</p>
+      )}
+    </>
+  );
+}
+
 /** With more instances, only odd ones have lines, next to that of all as one. */
 const MOST_LINES = 6;
 
@@ -72,9 +67,9 @@ const MOST_LINES = 6;
 function InstanceCharts({ instances }: { readonly instances: readonly FleetInstance[] }) {
   const known = instances.filter(({ id }) => id !== null);
   const isMany = known.length > MOST_LINES;
-  const shown = isMany ? oddOnes(known).slice(0, MOST_LINES) : known;
-  // Each has a poll of its own: with others, the component is another one.
-  return <ChartsOf key={shown.map(({ id }) => id).join()} instances={shown} hasAll={isMany} />;
+  const drawn = isMany ? oddOnes(known).slice(0, MOST_LINES) : known;
+  // Each is read on its own: with others, the component is another one.
+  return <ChartsOf key={drawn.map(({ id }) => id).join()} instances={drawn} hasAll={isMany} />;
 }
 
 interface ChartsProps {
@@ -84,8 +79,8 @@ interface ChartsProps {
 }
 
 function ChartsOf({ instances, hasAll }: ChartsProps) {
-  const all = recordedOf().use().value;
-  const own = instances.map((instance) => ({ instance, history: recordedOf(instance.id!).use().value }));
+  const { value: all } = useRecorded();
+  const own = instances.map((instance) => ({ instance, history: useRecorded(instance.id!).value }));
   if (all === undefined) return <></>;
   function linesOf(seriesOf: (history: History) => Series): readonly ChartLine[] {
     const lines = own.map(({ instance, history }): ChartLine => ({
@@ -96,7 +91,7 @@ function ChartsOf({ instances, hasAll }: ChartsProps) {
     return hasAll ? [...lines, { name: 'all', tone: 'rest', values: seriesOf(all!) }] : lines;
   }
   const charts = [
-    ['Limited share of hits, %', linesOf(({ rates }) => limitedShares(rates)), percentOf],
+    ['Limited share of hits, %', linesOf(({ rates }) => limitedShares(rates)), percent],
     ['Answer time, 99 % within, ms', linesOf(({ latency }) => latency.p99), measure],
   ] as const;
   return (
@@ -113,45 +108,29 @@ function ChartsOf({ instances, hasAll }: ChartsProps) {
 /** The instances that are not as most are, in what, and what to do. */
 function Odd({ fleet: { instances, differences } }: { readonly fleet: Fleet }) {
   const odd = oddOnes(instances);
-  const [first] = odd;
+  const [first, ...others] = odd;
   if (first === undefined) return <></>;
-  const [name] = nameOf(first);
-  const isOne = odd.length === 1;
+  const isOne = others.length === 0;
   const what = [
     odd.some(({ differs }) => differs.includes('rules')) && 'other rules',
     odd.some(({ differs }) => differs.includes('version')) && 'another version',
     settingsText(differences),
-  ].filter((each) => each !== false && each !== '');
+  ];
+  const title = [
+    isOne ? `${nameOf(first)[0]} has ` : `${odd.length} of ${instances.length} instances have `,
+    listed(what, ' and '),
+    isOne && first.startedAt !== null && `, since it started at ${shortClock(secondsOf(first.startedAt))}`,
+  ];
+  const show = <Link kind="button main" href={addressOf('live', { scope: scopeOf(first) })} text="Show it only" />;
   return (
-    <Notice
-      tone="amber"
-      title={
-        <>
-          <Text text={isOne ? name : `${odd.length} of ${instances.length} instances`} /> {isOne ? 'has' : 'have'}{' '}
-          {what.join(' and ')}
-          {isOne && first.startedAt !== null && `, since it started at ${shortClock(secondsOf(first.startedAt))}`}
-        </>
-      }
-      actions={
-        <>
-          {isOne && (
-            <a class="button main" href={addressOf('live', { scope: scopeOf(first) })}>
-              Show it only
-            </a>
-          )}
-        </>
-      }
-    >
+    <Notice tone="amber" title={listed(title, '')} actions={isOne && show}>
       <p>To do: wait for the end of a rollout, or make them equal.</p>
     </Notice>
   );
 }
 
 const STATES: Readonly<Partial<Record<Tone, string>>> = {
-  well: 'well',
-  amber: 'impaired',
-  red: 'failing',
-  none: 'not known',
+  ...{ well: 'well', amber: 'impaired', red: 'failing', none: 'not known' },
 };
 
 interface TableProps {
@@ -160,81 +139,60 @@ interface TableProps {
   readonly isShort?: boolean;
 }
 
-const COLUMNS = [
-  'Instance',
-  'State!',
-  'Calls/s:',
-  'Trend!!',
-  'Limited:',
-  '99 %, ms:',
-  'Rules!',
-  'weir!',
-  'Runs since!',
-];
-/** Of a narrow card. */
-const SHORT = [0, 2, 4, 5];
+/** Columns of a narrow card. */
+const SHORT = ['Instance', 'Calls/s:', 'Limited:', '99 %, ms:'];
 
 export function InstanceTable({ fleet: { instances }, isShort = false }: TableProps) {
   const { event } = useStore(live);
   const states = new Set([...instances.map(({ health }) => health?.state), event?.health.state]);
-  const shown = isShort ? SHORT : [...COLUMNS.keys()];
-  return (
-    <Table
-      title="Instances"
-      columns={shown.map((column) => COLUMNS[column]!)}
-      rows={instances.map((instance) => {
-        const cells = cellsOf(instance, isShort || states.size === 1);
-        const kind = instance.problem !== null ? 'odd red' : instance.differs.length > 0 ? 'odd amber' : undefined;
-        return { key: scopeOf(instance), kind, cells: shown.map((column) => cells[column]) };
-      })}
-    />
-  );
+  const cells = instances.map((instance) => cellsOf(instance, isShort || states.size === 1));
+  const columns = isShort ? SHORT : Object.keys(cells[0] ?? {});
+  const rows = instances.map((instance, index) => ({
+    key: scopeOf(instance),
+    kind: instance.problem !== null ? 'odd red' : instance.differs.length > 0 ? 'odd amber' : undefined,
+    cells: columns.map((column) => cells[index]![column]),
+  }));
+  return <Table title="Instances" columns={columns} rows={rows} />;
 }
 
-/** @param isCommon whether nothing is said of its state: all have the same, which the status on top explains */
-function cellsOf(instance: FleetInstance, isCommon: boolean): TableRow['cells'] {
+/**
+ * By the titles of their columns.
+ *
+ * @param isCommon whether nothing is said of its state: all have the same, which the status on top explains
+ */
+function cellsOf(instance: FleetInstance, isCommon: boolean): Readonly<Record<string, ComponentChildren>> {
   const { id, version, startedAt, health, loaded, rates, latency, answeredAt, problem, note, differs } = instance;
   const [name, address] = nameOf(instance);
   const tone = toneOf(instance);
   const answered = answeredAt === null ? '' : `; answered last ${shortClock(secondsOf(answeredAt))}`;
   const wrong = health === null || isCommon ? [] : [health.store, health.rules, health.process];
-  const texts =
-    problem === null ? wrong.flatMap(({ state, text }) => (state === 'green' ? [] : [text])) : [problem + answered];
-  const sub = [address, ...texts, note ?? '']
-    .filter((each) => each !== '')
-    .map((each) => (
-      <div key={each}>
-        <Text text={each} />
-      </div>
-    ));
+  const texts = wrong.filter(({ state }) => state !== 'green').map(({ text }) => text);
+  const subs = [address, ...(problem === null ? texts : [problem + answered]), note].filter(Boolean);
+  const sub = subs.map((each) => <div key={each}>{shown(each)}</div>);
   const differing = health?.state === 'green' && differs.length > 0 ? 'differs' : STATES[tone]!;
   const state = problem !== null ? 'does not answer' : health === null ? 'not asked yet' : differing;
   const since = startedAt === null ? undefined : secondsOf(startedAt);
-  return [
-    <Named tone={tone} name={name} href={addressOf('live', { scope: scopeOf(instance) })} sub={sub} />,
-    <Pill tone={tone} text={state} />,
-    measure(rates?.calls),
-    id !== null && <Trend key={id} id={id} />,
-    percent(limitedShare(rates)),
-    rates !== null && latency === null ? 'no calls' : measure(latency?.p99),
-    <Differing is={differs.includes('rules')} text={loaded?.version ?? (health === null ? '' : 'none')} />,
-    <Differing is={differs.includes('version')} text={version ?? ''} />,
-    since !== undefined && `${shortClock(since)}, ${duration(Date.now() / 1000 - since)}`,
-  ];
+  return {
+    Instance: <Named tone={tone} name={name} href={addressOf('live', { scope: scopeOf(instance) })} sub={sub} />,
+    'State!': <Pill tone={tone} text={state} />,
+    'Calls/s:': measure(rates?.calls),
+    'Trend!!': id !== null && <Trend key={id} id={id} />,
+    'Limited:': percent(limitedShare(rates)),
+    '99 %, ms:': rates !== null && latency === null ? 'no calls' : measure(latency?.p99),
+    'Rules!': compared(differs.includes('rules'), loaded?.version ?? (health === null ? '' : 'none')),
+    'weir!': compared(differs.includes('version'), version ?? ''),
+    'Runs since!': since !== undefined && `${shortClock(since)}, ${duration(Date.now() / 1000 - since)}`,
+  };
 }
 
 /** The calls of an instance. */
 function Trend({ id }: { readonly id: string }) {
-  const { value: history } = recordedOf(id).use();
+  const { value: history } = useRecorded(id);
   return history === undefined ? <></> : <Sparkline history={history} values={history.rates.calls} />;
 }
 
 /** What may differ from most instances. */
-function Differing({ is, text }: { readonly is: boolean; readonly text: string }) {
-  return (
-    <span class={is ? 'mono unequal' : 'mono'}>
-      {is && '≠ '}
-      <Text text={text.length > 40 ? `${text.slice(0, 12)}…` : text} />
-    </span>
-  );
+function compared(isOther: boolean, text: string) {
+  const short = shown(text.length > 40 ? `${text.slice(0, 12)}…` : text);
+  return isOther ? <span class="mono unequal">≠ {short}</span> : <span class="mono">{short}</span>;
 }

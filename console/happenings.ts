@@ -1,7 +1,7 @@
 import type { EventMark, History, OutageMark } from '../src/operators/live-answers';
 import type { Shape } from './icons';
 import { addressOf } from './route';
-import { clock, counted, duration, spanText } from './text';
+import { clock, counted, duration, listed, spanText } from './text';
 
 /** Something that has happened at a point in time, as charts and lists show it. */
 export interface Happening {
@@ -99,19 +99,35 @@ export function happeningsOf(marks: History['marks']): readonly Happening[] {
       text: `${text}, after ${duration(until - from)}${cost}`,
     });
   }
-  const groups = new Map<string, EventMark[]>();
-  for (const mark of marks) {
-    if (mark.kind === 'store') continue;
-    const key = `${mark.kind} ${mark.text} ${Math.floor(mark.at / TOGETHER)}`;
-    groups.set(key, [...(groups.get(key) ?? []), mark]);
-  }
-  for (const group of groups.values()) {
-    const { kind, at, text, instance } = group[0]!;
+  for (const [{ kind, at, text, instance = '' }, ...others] of groupsOf(marks)) {
     const [shape, title] = TITLES[kind];
-    const where = group.length > 1 ? ` · ${group.length} instances` : instance === undefined ? '' : ` · ${instance}`;
+    const where = others.length > 0 ? `${others.length + 1} instances` : instance;
     const [view, label] = VIEWS[kind] ?? [];
     const link = label === undefined ? undefined : { href: addressOf('rules', { view }), label };
-    all.push({ at, shape, title, text: text + where, link });
+    all.push({ at, shape, title, text: listed([text, where], ' · '), link });
   }
   return all.sort((one, other) => other.at - one.at);
+}
+
+/** What each of several instances has done once at the same time, such as a load of the same rules. */
+function groupsOf(marks: History['marks']): readonly (readonly [EventMark, ...EventMark[]])[] {
+  const groups: [EventMark, ...EventMark[]][] = [];
+  for (const mark of marks) {
+    if (mark.kind === 'store') continue;
+    const group = groups.find(
+      ([first, ...others]) =>
+        first.kind === mark.kind &&
+        mark.at - first.at < TOGETHER &&
+        whatOf(first) === whatOf(mark) &&
+        ![first, ...others].some(({ instance }) => instance === mark.instance),
+    );
+    if (group === undefined) groups.push([mark]);
+    else group.push(mark);
+  }
+  return groups;
+}
+
+/** The version of rules may be the path of their files, which each instance may have elsewhere. */
+function whatOf({ kind, text }: EventMark): string {
+  return kind === 'reload' ? text.replace(/, version .*/, '') : text;
 }

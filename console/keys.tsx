@@ -3,20 +3,16 @@ import { RANGES } from './fleet-answer';
 import { Dialog, Facts } from './parts';
 import { PAGES, addressOf, replaceParameters, route } from './route';
 
-const KEYS: readonly (readonly [keys: string, what: string])[] = [
-  ['/', 'find a caller or a rule'],
-  [
-    'g and a letter',
-    Object.values(PAGES)
-      .map(([title, key]) => `${key} ${title}`)
-      .join(', '),
-  ],
-  ['1 to 4', 'the number that is in the chart'],
-  ['j k', 'the next or previous caller or rule'],
-  ['c', 'clear the counter of the caller'],
-  ['r', 'the next range of time'],
-  ['?', 'this list'],
-];
+const LETTERS = Object.values(PAGES).map(([title, key]) => `${key} ${title}`);
+const KEYS = {
+  '/': 'find a caller or a rule',
+  'g and a letter': LETTERS.join(', '),
+  '1 to 4': 'the number that is in the chart',
+  'j k': 'the next or previous caller or rule',
+  c: 'clear the counter of the caller',
+  r: 'the next range of time',
+  '?': 'this list',
+};
 
 /** Milliseconds in which a letter follows a `g`. */
 const SEQUENCE = 1_500;
@@ -75,7 +71,7 @@ function nextRange(): void {
 export function KeysDialog({ onClose }: { readonly onClose: () => void }) {
   return (
     <Dialog title="Keys" onClose={onClose}>
-      <Facts facts={KEYS} />
+      <Facts facts={Object.entries(KEYS)} />
       <form method="dialog" class="actions">
         <button>Close</button>
       </form>

@@ -39,14 +39,8 @@ export function LongList({ label, count, render, chosen, onChoose }: ListProps) 
     else if (bottom > element.scrollTop + element.clientHeight) element.scrollTop = bottom - element.clientHeight;
   }, [chosen]);
   const page = Math.max(1, Math.floor(view.height / ROW_HEIGHT) - 1);
-  const steps: Readonly<Record<string, number>> = {
-    ArrowDown: 1,
-    ArrowUp: -1,
-    PageDown: page,
-    PageUp: -page,
-    Home: -Infinity,
-    End: Infinity,
-  };
+  const ends = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
+  const steps: Readonly<Record<string, number>> = { ...ends, PageDown: page, PageUp: -page };
   function onKeyDown(event: KeyboardEvent): void {
     const step = steps[event.key];
     if (step === undefined || count === 0) return;
@@ -55,24 +49,7 @@ export function LongList({ label, count, render, chosen, onChoose }: ListProps) 
   }
   const first = Math.max(0, Math.floor(view.top / ROW_HEIGHT) - MORE_ROWS);
   const last = Math.min(count, Math.ceil((view.top + view.height) / ROW_HEIGHT) + MORE_ROWS, first + ELEMENTS);
-  const rows: VNode[] = [];
-  for (let index = first; index < last; index += 1) {
-    rows.push(
-      <div
-        key={index % ELEMENTS}
-        id={`row-${index}`}
-        class="row"
-        role="option"
-        aria-selected={index === chosen}
-        aria-setsize={count}
-        aria-posinset={index + 1}
-        style={{ top: `${index * ROW_HEIGHT}px` }}
-        onClick={() => onChoose(index)}
-      >
-        {render(index)}
-      </div>,
-    );
-  }
+  const rows = Array.from({ length: Math.max(0, last - first) }, (_, place) => first + place);
   return (
     <div
       ref={box}
@@ -84,7 +61,21 @@ export function LongList({ label, count, render, chosen, onChoose }: ListProps) 
       onKeyDown={onKeyDown}
     >
       <div role="presentation" style={{ height: `${count * ROW_HEIGHT}px` }}>
-        {rows}
+        {rows.map((index) => (
+          <div
+            key={index % ELEMENTS}
+            id={`row-${index}`}
+            class="row"
+            role="option"
+            aria-selected={index === chosen}
+            aria-setsize={count}
+            aria-posinset={index + 1}
+            style={{ top: `${index * ROW_HEIGHT}px` }}
+            onClick={() => onChoose(index)}
+          >
+            {render(index)}
+          </div>
+        ))}
       </div>
     </div>
   );

@@ -17,6 +17,7 @@ import { RulesPage } from './rules';
 import { SettingsPage } from './settings';
 import { StatusBar } from './status';
 import { useStore } from './store';
+import { Link } from './text';
 import { TopBar } from './top-bar';
 
 const COMPONENTS: Readonly<Record<string, FunctionComponent>> = {
@@ -62,16 +63,12 @@ export function Console() {
 }
 
 function NotFound() {
-  return (
-    <PageBar
-      title="Not found"
-      text={
-        <>
-          There is no such page. <a href={addressOf('live')}>Live</a> is the first one.
-        </>
-      }
-    />
-  );
+  const text = [
+    'There is no such page. ',
+    <Link key="live" href={addressOf('live')} text="Live" />,
+    ' is the first one.',
+  ];
+  return <PageBar title="Not found" text={text} />;
 }
 
 followRoute();

@@ -1,15 +1,13 @@
 import type { FleetDifference, FleetInstance } from '../src/operators/live-answers';
-import { nameOf, scopeOf } from './fleet-answer';
-import { Card, CopyButton } from './parts';
-import { Text, counted } from './text';
+import { nameOf } from './fleet-answer';
+import { Card, type Cell, CopyButton, Table, type TableRow } from './parts';
+import { counted, shown } from './text';
 
 /** From this number of instances on, only odd ones have a column. */
 const MOST_COLUMNS = 12;
 
 const NAMES: Readonly<Record<FleetDifference['aspect'], string>> = {
-  rules: 'Rules',
-  version: 'Version of weir',
-  settings: '',
+  ...{ rules: 'Rules', version: 'Version of weir', settings: '' },
 };
 
 /** The instances that are not as most are. */
@@ -33,90 +31,57 @@ interface MatrixProps {
 export function Matrix({ differences, omitted, instances }: MatrixProps) {
   const answering = instances.filter(({ problem, health }) => problem === null && health !== null);
   const columns = answering.length < MOST_COLUMNS ? answering : oddOnes(answering);
-  const odd = differences.filter(({ isExpected }) => !isExpected);
   const expected = differences.filter(({ isExpected }) => isExpected);
+  const odd = differences.filter(({ isExpected }) => !isExpected);
+  const text = 'May differ: by their meaning, or by OPERATOR_EXPECTED_DIFFERENCES';
+  const title = { key: '', kind: 'group', cells: [{ kind: '', span: columns.length + 2, content: text }] };
+  const rows = [...odd, ...expected].map((each) => rowOf(each, columns));
   return (
     <Card
       title="What differs"
       columns={8}
       note="= as most have, ≠ not"
-      end={<CopyButton text={asText(differences)} label="Copy" />}
+      end={<CopyButton text={differences.map(asText).join('\n')} label="Copy" />}
     >
-      <div class="scroll" tabIndex={0} role="region" aria-label="What differs between instances">
-        <table class="matrix">
-          <thead>
-            <tr>
-              <th scope="col">What</th>
-              <th scope="col">Most have</th>
-              {columns.map((instance) => (
-                <th key={scopeOf(instance)} scope="col" class={instance.differs.length > 0 ? 'is-odd' : 'wide'}>
-                  <Text text={nameOf(instance)[0]} />
-                  <span class="sub">
-                    <Text text={nameOf(instance)[1]} />
-                  </span>
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {odd.map((difference) => (
-              <Row key={`${difference.aspect} ${difference.name}`} difference={difference} columns={columns} />
-            ))}
-            {expected.length > 0 && (
-              <tr class="group">
-                <th scope="rowgroup" colSpan={columns.length + 2}>
-                  May differ: by their meaning, or by OPERATOR_EXPECTED_DIFFERENCES
-                </th>
-              </tr>
-            )}
-            {expected.map((difference) => (
-              <Row key={difference.name} difference={difference} columns={columns} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        title="What differs"
+        kind="matrix"
+        columns={['What', 'Most have', ...columns.map(columnOf)]}
+        rows={expected.length === 0 ? rows : rows.toSpliced(odd.length, 0, title)}
+      />
       {omitted > 0 && <p class="foot">{counted(omitted, 'further setting')} differ.</p>}
     </Card>
   );
 }
 
-function Row({
-  difference,
-  columns,
-}: {
-  readonly difference: FleetDifference;
-  readonly columns: readonly FleetInstance[];
-}) {
+function columnOf(instance: FleetInstance): Cell {
+  const [name, address] = nameOf(instance);
+  const content = [shown(name), <span class="sub">{shown(address)}</span>];
+  return { kind: instance.differs.length > 0 ? 'is-odd' : 'wide', content };
+}
+
+function rowOf(difference: FleetDifference, columns: readonly FleetInstance[]): TableRow {
   const { aspect, name, values, isExpected } = difference;
   // Where each has its own value, most have none.
   const most = values[0]!.instances.length > 1 || values.length === 2 ? values[0] : undefined;
-  return (
-    <tr class={isExpected ? 'expected' : ''}>
-      <th scope="row" class={aspect === 'settings' ? 'mono' : ''}>
-        <Text text={`${NAMES[aspect]}${name}`} />
-      </th>
-      <td class="mono">
-        <Text text={most === undefined ? 'none in common' : valueText(difference, most.value)} />
-      </td>
-      {columns.map((instance) => {
-        const own = values.find(({ instances }) => instances.includes(labelIn(difference, instance)));
-        const isOdd = instance.differs.length > 0;
-        return own === most || own === undefined ? (
-          <td key={scopeOf(instance)} class={`same ${isOdd ? '' : 'wide'}`}>
-            <span aria-hidden="true">=</span>
-            <span class="hidden">the same</span>
-          </td>
-        ) : (
-          <td key={scopeOf(instance)} class={isExpected ? `mono ${isOdd ? '' : 'wide'}` : 'differing mono'}>
-            <span class={isExpected ? '' : 'unequal'}>
-              {!isExpected && '≠ '}
-              <Text text={valueText(difference, own.value)} />
-            </span>
-          </td>
-        );
-      })}
-    </tr>
-  );
+  const same = [<span aria-hidden="true">=</span>, <span class="hidden">the same</span>];
+  const cells = columns.map((instance): Cell => {
+    const own = values.find(({ instances }) => instances.includes(labelIn(difference, instance)));
+    const wide = instance.differs.length > 0 ? '' : 'wide';
+    if (own === most || own === undefined) return { kind: `same ${wide}`, content: same };
+    const value = shown(valueText(difference, own.value));
+    if (isExpected) return { kind: `mono ${wide}`, content: value };
+    return { kind: 'differing mono', content: <span class="unequal">≠ {value}</span> };
+  });
+  return {
+    key: `${aspect} ${name}`,
+    kind: isExpected ? 'expected' : undefined,
+    cells: [
+      { kind: aspect === 'settings' ? 'mono' : '', content: NAMES[aspect] + name },
+      { kind: 'mono', content: most === undefined ? 'none in common' : valueText(difference, most.value) },
+      ...cells,
+    ],
+  };
 }
 
 function valueText({ aspect, isHidden }: FleetDifference, value: string | null): string {
@@ -129,12 +94,8 @@ function labelIn({ values }: FleetDifference, { name, address }: FleetInstance):
   return values.some(({ instances }) => instances.includes(whole)) ? whole : String(name);
 }
 
-function asText(differences: readonly FleetDifference[]): string {
-  return differences
-    .map((difference) => {
-      const { aspect, name, values } = difference;
-      const lines = values.map(({ value, instances }) => `  ${valueText(difference, value)}: ${instances.join(', ')}`);
-      return [`${NAMES[aspect]}${name}`, ...lines].join('\n');
-    })
-    .join('\n');
+function asText(difference: FleetDifference): string {
+  const { aspect, name, values } = difference;
+  const lines = values.map(({ value, instances }) => `  ${valueText(difference, value)}: ${instances.join(', ')}`);
+  return [NAMES[aspect] + name, ...lines].join('\n');
 }

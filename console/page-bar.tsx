@@ -1,8 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { RANGES } from './fleet-answer';
 import { Choice } from './parts';
-import { replaceParameters, route } from './route';
-import { useStore } from './store';
+import { replaceParameters, useParameter } from './route';
 
 interface PageBarProps {
   readonly title: string;
@@ -14,26 +13,17 @@ interface PageBarProps {
 
 /** The title of a page, and what is chosen for all of it. */
 export function PageBar({ title, text, hasRange = false, children }: PageBarProps) {
+  const range = useParameter('range');
+  const options = Object.entries(RANGES).map(([value, [name]]) => [value, name] as const);
+  function choose(chosen: string): void {
+    replaceParameters({ range: chosen });
+  }
   return (
     <div class="page-bar">
       <h1>{title}</h1>
-      {text !== undefined && <span class="quiet sub">{text}</span>}
+      {text && <span class="quiet sub">{text}</span>}
       {children}
-      {hasRange && <RangeChoice />}
+      {hasRange && <Choice label="Time range" options={options} value={range} onChoose={choose} />}
     </div>
-  );
-}
-
-function RangeChoice() {
-  const chosen = useStore(route).parameters.get('range') ?? '';
-  return (
-    <span class="end-of-line">
-      <Choice
-        label="Time range"
-        options={Object.entries(RANGES).map(([value, [text]]) => [value, text])}
-        value={chosen}
-        onChoose={(range) => replaceParameters({ range })}
-      />
-    </span>
   );
 }

@@ -1,20 +1,28 @@
-import { type ComponentChildren, Fragment, type JSX, type VNode } from 'preact';
+import { type ComponentChildren, Fragment, type JSX } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Answer, type ApiError, token } from './api';
 import { Icon, type Tone } from './icons';
-import { Text, percent } from './text';
+import { percent, shown } from './text';
+
+/** With a class of its own. */
+export interface Cell {
+  readonly kind: string;
+  readonly content: ComponentChildren;
+  /** How many columns it takes. */
+  readonly span?: number;
+}
 
 export interface TableRow {
   readonly key: string | number;
   /** One for each column; a text of callers or files is never more than text. */
-  readonly cells: readonly ComponentChildren[];
+  readonly cells: readonly (ComponentChildren | Cell)[];
   readonly kind?: string | undefined;
 }
 
 interface TableProps {
   readonly title: string;
   /** Titles: a column of numbers has a colon, one that narrow windows hide `!` at its end, also wider ones `!!`. */
-  readonly columns: readonly string[];
+  readonly columns: readonly (string | Cell)[];
   readonly rows: readonly TableRow[];
   /** How the rows are arranged in narrow windows: `stack` in two lines each. */
   readonly kind?: string;
@@ -22,31 +30,38 @@ interface TableProps {
 
 /** A table, which scrolls by itself where it is wider than its place. The first cell of a row is its title. */
 export function Table({ title, columns, rows, kind = '' }: TableProps) {
-  const kinds = columns.map((column) => {
-    const hidden = column.endsWith('!!') ? 'roomy' : column.endsWith('!') ? 'wide' : '';
-    return `${column.includes(':') ? 'number' : ''} ${hidden}`;
-  });
+  const titles = columns.map((column) => (typeof column === 'string' ? titleOf(column) : column));
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={`${title}, table`}>
       <table class={kind}>
         <thead>
           <tr>
-            {columns.map((column, index) => (
-              <th key={column} scope="col" class={kinds[index]}>
-                {column.replaceAll(/[:!]/g, '')}
+            {titles.map((column, index) => (
+              <th key={index} scope="col" class={column.kind}>
+                {column.content}
               </th>
             ))}
           </tr>
         </thead>
         <tbody>
-          {rows.map(({ key, cells: [first, ...others], kind: kindOfRow }) => (
+          {rows.map(({ key, cells, kind: kindOfRow }) => (
             <tr key={key} class={kindOfRow}>
-              <th scope="row">{shown(first)}</th>
-              {others.map((cell, index) => (
-                <td key={index} class={kinds[index + 1]}>
-                  {shown(cell)}
-                </td>
-              ))}
+              {cells.map((each, index) => {
+                const {
+                  kind: kindOfCell,
+                  content,
+                  span,
+                }: Cell = isCell(each) ? each : { ...titles[index]!, content: each };
+                return index === 0 ? (
+                  <th key={index} scope="row" class={kindOfCell} colSpan={span}>
+                    {shown(content)}
+                  </th>
+                ) : (
+                  <td key={index} class={kindOfCell}>
+                    {shown(content)}
+                  </td>
+                );
+              })}
             </tr>
           ))}
         </tbody>
@@ -55,49 +70,28 @@ export function Table({ title, columns, rows, kind = '' }: TableProps) {
   );
 }
 
-function shown(content: ComponentChildren): ComponentChildren {
-  return typeof content === 'string' ? <Text text={content} /> : content;
+function titleOf(column: string): Cell {
+  const hidden = column.endsWith('!!') ? 'roomy' : column.endsWith('!') ? 'wide' : '';
+  return { kind: column.includes(':') ? `number ${hidden}` : hidden, content: column.replaceAll(/[:!]/g, '') };
+}
+
+function isCell(cell: ComponentChildren | Cell): cell is Cell {
+  return typeof cell === 'object' && cell !== null && 'content' in cell;
 }
 
 /** Names with their values; those without a value are left out. */
 export function Facts({ facts }: { readonly facts: readonly (readonly [name: string, value: ComponentChildren])[] }) {
   return (
     <dl class="facts">
-      {facts.map(
-        ([name, value], index) =>
-          value !== undefined &&
-          value !== '' && (
-            <Fragment key={index}>
-              <dt>{name}</dt>
-              <dd>{shown(value)}</dd>
-            </Fragment>
-          ),
+      {facts.map(([name, value], index) =>
+        value === undefined || value === '' ? undefined : (
+          <Fragment key={index}>
+            <dt>{name}</dt>
+            <dd>{shown(value)}</dd>
+          </Fragment>
+        ),
       )}
     </dl>
-  );
-}
-
-/** What something is called, in a second line what it is. */
-export function Named({ tone, name, href, sub, isRow = false }: NamedProps) {
-  const content = (
-    <>
-      {tone !== undefined && <Icon name={tone} />}
-      <b>
-        <Text text={name} />
-      </b>
-    </>
-  );
-  return (
-    <>
-      {href === undefined ? (
-        <span class={`host ${tone}`}>{content}</span>
-      ) : (
-        <a class={`host ${tone ?? 'who'}`} href={href} data-row={isRow ? '' : undefined}>
-          {content}
-        </a>
-      )}
-      {sub !== undefined && <div class="sub">{shown(sub)}</div>}
-    </>
   );
 }
 
@@ -108,6 +102,19 @@ interface NamedProps {
   readonly sub?: ComponentChildren;
   /** Whether `j` and `k` choose it. */
   readonly isRow?: boolean;
+}
+
+/** What something is called, in a second line what it is. */
+export function Named({ tone, name, href, sub, isRow = false }: NamedProps) {
+  return (
+    <>
+      <a class={`host ${tone ?? 'who'}`} {...(href !== undefined && { href })} data-row={isRow ? '' : undefined}>
+        {tone !== undefined && <Icon name={tone} />}
+        <b>{shown(name)}</b>
+      </a>
+      {sub !== undefined && <div class="sub">{shown(sub)}</div>}
+    </>
+  );
 }
 
 interface CardProps {
@@ -127,8 +134,8 @@ export function Card({ title, columns, note, end, kind = '', children }: CardPro
     <section class={`card c${columns} ${kind}`} aria-label={title}>
       <div class="head">
         <h2>{title}</h2>
-        {note !== undefined && <span class="small quiet">{note}</span>}
-        {end !== undefined && <span class="small quiet end-of-line">{end}</span>}
+        {note && <span class="small quiet">{shown(note)}</span>}
+        {end && <span class="small quiet end-of-line">{end}</span>}
       </div>
       {children}
     </section>
@@ -146,16 +153,10 @@ export function Pill({ tone, text }: { readonly tone: Tone; readonly text: strin
 }
 
 /** A share as a bar, whose number is next to it. In shadow mode, nothing was limited. */
-export function Share({
-  share,
-  isShadow = false,
-}: {
-  readonly share: number | undefined;
-  readonly isShadow?: boolean;
-}) {
-  if (share === undefined || share === 0) return <span class="faint">{percent(share)}</span>;
+export function Share({ share, kind = '' }: { readonly share: number | undefined; readonly kind?: string }) {
+  if (!share) return <span class="faint">{percent(share)}</span>;
   return (
-    <span class={`share ${isShadow ? 'shadow' : ''}`}>
+    <span class={`share ${kind}`}>
       <Bar share={share} />
       <b>{percent(share)}</b>
     </span>
@@ -186,10 +187,10 @@ export function Notice({ tone, title, children, actions }: NoticeProps) {
     <div class={`notice ${tone} c12`} role="status">
       <Icon name={tone} />
       <div class="says">
-        <p class="title">{title}</p>
+        <p class="title">{shown(title)}</p>
         {children}
       </div>
-      {actions !== undefined && <p class="actions">{actions}</p>}
+      {actions && <p class="actions">{actions}</p>}
     </div>
   );
 }
@@ -214,16 +215,14 @@ export function Choice({ label, options, value, onChoose }: ChoiceProps) {
   }
   return (
     <span class="choice" role="group" aria-label={label} onKeyDown={onKeyDown}>
-      {options.map(([each, text]) => (
-        <button
-          key={each}
-          aria-pressed={each === value}
-          tabIndex={each === value ? 0 : -1}
-          onClick={() => onChoose(each)}
-        >
-          {text}
-        </button>
-      ))}
+      {options.map(([each, text]) => {
+        const isChosen = each === value;
+        return (
+          <button key={each} aria-pressed={isChosen} tabIndex={isChosen ? 0 : -1} onClick={() => onChoose(each)}>
+            {text}
+          </button>
+        );
+      })}
     </span>
   );
 }
@@ -278,6 +277,28 @@ export function Select({ label, options, onText, ...select }: SelectProps) {
   );
 }
 
+interface SearchProps {
+  readonly label: string;
+  readonly value: string;
+  /** How many are found: `3 of 7 callers`. */
+  readonly found: string;
+  readonly onText: (text: string) => void;
+  readonly children?: ComponentChildren;
+}
+
+/** What a page is searched by. */
+export function Search({ label, value, found, onText, children }: SearchProps) {
+  return (
+    <div class="head tools">
+      <Field label={label} type="search" value={value} onText={onText} />
+      {children}
+      <span role="status" class="small quiet">
+        {found}
+      </span>
+    </div>
+  );
+}
+
 /** Asks for the operator token, which is forgotten when the page is left. */
 export function TokenForm({ why, isAsked = false }: { readonly why: string; readonly isAsked?: boolean }) {
   const [text, setText] = useState('');
@@ -286,15 +307,12 @@ export function TokenForm({ why, isAsked = false }: { readonly why: string; read
   useLayoutEffect(() => {
     if (isAsked) form.current!.querySelector('input')!.focus();
   }, [isAsked]);
+  function submit(event: Event): void {
+    event.preventDefault();
+    token.set(text.trim());
+  }
   return (
-    <form
-      ref={form}
-      class="notice none c12 token"
-      onSubmit={(event) => {
-        event.preventDefault();
-        token.set(text.trim());
-      }}
-    >
+    <form ref={form} class="notice none c12 token" onSubmit={submit}>
       <Icon name="key" />
       <div class="says">
         <p class="title">{why}</p>
@@ -321,9 +339,8 @@ export function Failure({ error }: { readonly error: ApiError }) {
   );
 }
 
-/** Shows an answer when it is there; the last one stays while there is an error. */
-export function Answered<T>({ answer, show }: { readonly answer: Answer<T>; readonly show: (value: T) => VNode }) {
-  const { value, error } = answer;
+/** An answer when it is there; the last one stays while there is an error. */
+export function answered<T>({ value, error }: Answer<T>, show: (value: T) => ComponentChildren) {
   return (
     <>
       {error !== undefined && <Failure error={error} />}

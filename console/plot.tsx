@@ -8,14 +8,7 @@ import { clock, duration, measure } from './text';
 export type LineTone = 'pass' | 'over' | 'third' | 'rest' | 'failed' | 'odd';
 
 /** Dashes of lines, in pixels: they are told apart without colours, too. */
-const DASHES: Readonly<Record<LineTone, string>> = {
-  pass: '',
-  odd: '',
-  over: '6 3',
-  failed: '6 3',
-  third: '2 3',
-  rest: '',
-};
+const DASHES: Readonly<Partial<Record<LineTone, string>>> = { over: '6 3', failed: '6 3', third: '2 3' };
 
 /** Where the lines of a chart are, in pixels, and how times and values are placed. */
 export interface Frame {
@@ -34,18 +27,15 @@ export interface Frame {
 /** The points of a line, in pieces: there is a gap where there were no samples. */
 export function piecesOf(
   values: Series,
-  { times, interval, places }: Pick<History, 'times' | 'interval'> & { readonly places: readonly number[] },
+  { times, interval }: Pick<History, 'times' | 'interval'>,
   { x, y }: Pick<Frame, 'x' | 'y'>,
 ): readonly (readonly string[])[] {
   const pieces: string[][] = [];
   let before = -Infinity;
-  for (const place of places) {
-    const [time, value] = [times[place]!, values[place]];
-    if (value === null || value === undefined) {
-      before = -Infinity;
-      continue;
-    }
-    if (time - before > 2.5 * interval) pieces.push([]);
+  for (const [index, time] of times.entries()) {
+    const value = values[index] ?? undefined;
+    if (value === undefined) continue;
+    if (time - before > 2.5 * interval || values[index - 1] === null) pieces.push([]);
     pieces.at(-1)!.push(`${x(time).toFixed(1)},${y(value).toFixed(1)}`);
     before = time;
   }
@@ -129,30 +119,32 @@ export function Events({ events, frame }: { readonly events: readonly Happening[
   );
 }
 
-export interface End {
-  readonly tone: LineTone;
-  readonly name: string;
-  readonly value: number | null;
-  readonly text: string;
-}
-
 /** Pixels between two names. */
 const GAP = 17;
 
+interface EndsProps {
+  readonly ends: readonly {
+    readonly tone: LineTone;
+    readonly name: string;
+    readonly value: number | null | undefined;
+  }[];
+  readonly format: (value: number) => string;
+  readonly frame: Frame;
+}
+
 /** The names of the lines and their last values, at their ends. */
-export function Ends({ ends, frame }: { readonly ends: readonly End[]; readonly frame: Frame }) {
-  const [left, most] = [frame.right + 8, frame.bottom];
-  const sorted = ends.map((end) => ({ ...end, y: frame.y(end.value ?? 0) })).sort((one, other) => one.y - other.y);
+export function Ends({ ends, format, frame: { y, right, bottom } }: EndsProps) {
+  const sorted = ends.toSorted((one, other) => (other.value ?? 0) - (one.value ?? 0));
   const places: number[] = [];
-  for (const { y } of sorted) places.push(Math.max(y, (places.at(-1) ?? -GAP) + GAP));
-  const over = Math.max(0, (places.at(-1) ?? 0) - most - 2);
+  for (const { value } of sorted) places.push(Math.max(y(value ?? 0), (places.at(-1) ?? -GAP) + GAP));
+  const over = Math.max(0, (places.at(-1) ?? 0) - bottom - 2);
   return (
     <>
-      {sorted.map(({ tone, name, text }, index) => (
-        <text key={name} class={`end ${tone}`} x={left} y={places[index]! - over + 4}>
-          <tspan>{name}</tspan>
+      {sorted.map(({ tone, name, value }, index) => (
+        <text key={name} class={`end ${tone}`} x={right + 8} y={places[index]! - over + 4}>
+          {name}
           <tspan class="value" dx="6">
-            {text}
+            {value !== null && value !== undefined && format(value)}
           </tspan>
         </text>
       ))}

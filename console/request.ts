@@ -20,14 +20,13 @@ export function bodyOf({ domain, descriptors, hits, limit }: Written): string {
 
 /** A descriptor as the API reads it, in the forms of `GET /api/counters`. */
 export function descriptorOf(text: string): unknown {
-  if (text.startsWith('{')) return parsed(text);
-  const entries = text.split(',').map((pair) => {
-    const equals = pair.indexOf('=');
-    if (equals < 1)
-      throw new Error(`write a descriptor as key=value,key2=value2 or as JSON, not "${pair.slice(0, 40)}"`);
-    return { key: pair.slice(0, equals), value: pair.slice(equals + 1) };
-  });
-  return { entries };
+  return text.startsWith('{') ? parsed(text) : { entries: text.split(',').map(entryOf) };
+}
+
+function entryOf(pair: string) {
+  const equals = pair.indexOf('=');
+  if (equals < 1) throw new Error(`write a descriptor as key=value,key2=value2 or as JSON, not "${pair.slice(0, 40)}"`);
+  return { key: pair.slice(0, equals), value: pair.slice(equals + 1) };
 }
 
 function numberOf(text: string): number {
@@ -52,16 +51,10 @@ function parsed(text: string): Record<string, unknown> {
 export function readPasted(text: string): Written {
   const [start, end] = [text.indexOf('{'), text.lastIndexOf('}')];
   if (start === -1 || end < start) throw new Error('there is no JSON: it begins with { and ends with }');
-  const { domain, descriptors, ...rest } = parsed(text.slice(start, end + 1));
+  const { domain, descriptors, hitsAddend, hits_addend: hits = hitsAddend, limit } = parsed(text.slice(start, end + 1));
   if (typeof domain !== 'string' || !Array.isArray(descriptors)) throw new Error('it has no domain or no descriptors');
-  return {
-    domain,
-    descriptors: descriptors.map((descriptor: unknown) =>
-      writtenDescriptor(Object(descriptor) as Record<string, unknown>),
-    ),
-    hits: numberText(rest['hitsAddend'] ?? rest['hits_addend']),
-    limit: numberText(rest['limit']),
-  };
+  const written = descriptors.map((each: unknown) => writtenDescriptor(Object(each) as Record<string, unknown>));
+  return { domain, descriptors: written, hits: numberText(hits), limit: numberText(limit) };
 }
 
 /** A number of proto3 JSON may be in quotes. */
@@ -76,17 +69,15 @@ const FIELDS = ['limit', 'hitsAddend', 'hits_addend', 'isNegativeHits', 'is_nega
  */
 export function writtenDescriptor(descriptor: Readonly<Record<string, unknown>>): string {
   const listed = Array.isArray(descriptor['entries']) ? (descriptor['entries'] as readonly unknown[]) : [];
-  const entries = listed.map((entry) => {
-    if (typeof entry !== 'string') return Object(entry) as { readonly key?: string; readonly value?: string };
-    const equals = entry.indexOf('=');
-    return { key: entry.slice(0, equals), value: entry.slice(equals + 1) };
+  const entries = listed.map((entry): { readonly key?: string; readonly value?: string } => {
+    return typeof entry === 'string' ? entryOf(entry) : Object(entry);
   });
   const further = FIELDS.filter((name) => descriptor[name] !== undefined).map((name) => [name, descriptor[name]]);
   const isPlain = entries.every(({ key = '', value = '' }) => /^[^={,][^=,]*$/.test(key) && !/[,\n]/.test(value));
-  if (isPlain && entries.length > 0 && further.length === 0) {
-    return entries.map(({ key, value = '' }) => `${key}=${value}`).join(',');
+  if (!isPlain || entries.length === 0 || further.length > 0) {
+    return JSON.stringify({ entries, ...Object.fromEntries(further) });
   }
-  return JSON.stringify({ entries, ...Object.fromEntries(further) });
+  return entries.map(({ key, value = '' }) => `${key}=${value}`).join(',');
 }
 
 /**
@@ -99,12 +90,8 @@ export function commandOf(written: Written): string {
     return `curl -s ${quoted(new URL('../api/explanations', location.href).href)} -d ${quoted(bodyOf(written))}`;
   }
   const flags = descriptors.map((descriptor) => `-descriptors ${quoted(descriptor)}`);
-  return [
-    'weir-admin explain',
-    `-domain ${quoted(domain)}`,
-    ...flags,
-    ...(hits === '' ? [] : [`-hits_addend ${hits}`]),
-  ].join(' ');
+  const addend = hits === '' ? [] : [`-hits_addend ${hits}`];
+  return ['weir-admin explain', `-domain ${quoted(domain)}`, ...flags, ...addend].join(' ');
 }
 
 function quoted(text: string): string {

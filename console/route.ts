@@ -1,4 +1,4 @@
-import { Store } from './store';
+import { Store, useStore } from './store';
 
 /** The page and its parameters. They are in the fragment, so that a proxy need not know them. */
 export interface Route {
@@ -24,15 +24,20 @@ function read(): Route {
   return { page: page || 'live', parameters: new URLSearchParams(query) };
 }
 
-/** The pages that are chosen on top: what they are called, and the letter that opens each after a `g`. */
+/** A parameter of the address; empty: there is none. */
+export function useParameter(name: string): string {
+  return useStore(route).parameters.get(name) ?? '';
+}
+
+/** The pages that are chosen on top: what they are called, the letter that opens each after a `g`, and an icon. */
 export const PAGES = {
-  live: ['Live', 'l'],
-  callers: ['Callers', 'c'],
-  rules: ['Rules', 'r'],
-  fleet: ['Fleet', 'f'],
-  explain: ['Explain', 'e'],
-  activity: ['Activity', 'a'],
-  settings: ['Settings', 's'],
+  live: ['Live', 'l', 'live'],
+  callers: ['Callers', 'c', 'callers'],
+  rules: ['Rules', 'r', 'rules'],
+  fleet: ['Fleet', 'f', 'fleet'],
+  explain: ['Explain', 'e', 'find'],
+  activity: ['Activity', 'a', 'activity'],
+  settings: ['Settings', 's', 'settings'],
 } as const;
 
 type Parameters = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -43,20 +48,18 @@ const KEPT = ['scope', 'range'];
 /** The address of a page; parameters that are empty are left out. */
 export function addressOf(page: string, parameters: Parameters = {}): string {
   const query = new URLSearchParams();
-  const kept = KEPT.map((name) => [name, route.value.parameters.get(name) ?? ''] as const);
-  for (const [name, values] of Object.entries({ ...parameters, ...Object.fromEntries(kept), ...chosen(parameters) })) {
+  const others = KEPT.filter((name) => !(name in parameters));
+  const kept = others.map((name) => [name, route.value.parameters.get(name) ?? ''] as const);
+  for (const [name, values] of [...Object.entries(parameters), ...kept]) {
     for (const value of [values ?? []].flat()) if (value !== '') query.append(name, value);
   }
   return `#/${page}${query.size === 0 ? '' : `?${String(query)}`}`;
 }
 
-function chosen(parameters: Parameters): Parameters {
-  return Object.fromEntries(Object.entries(parameters).filter(([name]) => KEPT.includes(name)));
-}
-
 /** Changes parameters of the present page without a step in the history, for what is being typed. */
 export function replaceParameters(changed: Parameters): void {
   const { page, parameters } = route.value;
-  history.replaceState('shown', '', addressOf(page, { ...Object.fromEntries(parameters), ...changed }));
+  const present = Object.fromEntries([...parameters.keys()].map((name) => [name, parameters.getAll(name)]));
+  history.replaceState('shown', '', addressOf(page, { ...present, ...changed }));
   route.set(read());
 }

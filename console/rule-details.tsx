@@ -6,7 +6,7 @@ import { addressOf } from './route';
 import { RuleChart } from './rule-chart';
 import { type Rates, type Row, ancestors, isLimiting } from './rule-rows';
 import { useStore } from './store';
-import { Link, Text, count, counted, effectText, percent, placeText, shareOf } from './text';
+import { Link, count, counted, effectText, percent, placeText, shareOf, shown } from './text';
 
 interface DetailsProps {
   readonly row: Row;
@@ -17,38 +17,31 @@ interface DetailsProps {
 export function RuleDetails({ row: { domain, rule, parent }, rates }: DetailsProps) {
   if (rule === undefined) return <></>;
   const descriptor = [...ancestors(parent), rule].map(({ key, value }) => `${key}=${value || 'x'}`).join(',');
-  const { limit, totals, place, statisticsKey } = rule;
-  const facts: readonly (readonly [string, string | undefined])[] = [
-    ...(totals === null ? [] : factsOf(totals)),
-    ['When the store fails', rule.onStoreFailure ?? 'as STORE_FAILURE_POLICY says'],
-    ['Name', limit?.name],
-    ['Replaces', limit?.replaces.join(', ')],
-    ['Value', rule.valueRegex ?? rule.valueCidr ?? undefined],
-    ['File', placeText(place)],
-    ['Metadata', rule.metadata === null ? undefined : JSON.stringify(rule.metadata)],
-  ];
+  const query = { domain, descriptor };
+  const { limit, totals, place, statisticsKey, shadowMode } = rule;
+  const facts = {
+    ...(totals !== null && factsOf(totals)),
+    'When the store fails': rule.onStoreFailure ?? 'as STORE_FAILURE_POLICY says',
+    Name: limit?.name,
+    Replaces: limit?.replaces.join(', '),
+    Value: rule.valueRegex ?? rule.valueCidr ?? undefined,
+    File: placeText(place),
+    Metadata: rule.metadata === null ? undefined : JSON.stringify(rule.metadata),
+  };
+  const [tone, state] = shadowMode ? (['well', 'shadow mode'] as const) : (['over', 'limits now'] as const);
   return (
     <aside class="card c4" aria-label="The chosen rule">
       <div class="head">
-        <h2 class="large">
-          <Text text={statisticsKey} />
-        </h2>
-        <span class="end-of-line">
-          {isLimiting(rates) &&
-            (rule.shadowMode ? <Pill tone="well" text="shadow mode" /> : <Pill tone="over" text="limits now" />)}
-        </span>
+        <h2 class="large">{shown(statisticsKey)}</h2>
+        <span class="end-of-line">{isLimiting(rates) && <Pill tone={tone} text={state} />}</span>
         <p class="quiet whole">{effectText(rule)}</p>
       </div>
       <RuleChart statisticsKey={statisticsKey} limits={(rule.limits ?? []) as readonly LimitOfCounter[]} />
-      <Facts facts={facts} />
+      <Facts facts={Object.entries(facts)} />
       <Limited statisticsKey={statisticsKey} />
       <p class="actions foot">
-        <a class="button" href={addressOf('explain', { domain, descriptor })}>
-          Explain a request
-        </a>
-        <a class="button" href={addressOf('callers', { domain, descriptor })}>
-          Look up a counter
-        </a>
+        <Link kind="button" href={addressOf('explain', query)} text="Explain a request" />
+        <Link kind="button" href={addressOf('callers', query)} text="Look up a counter" />
         <CopyButton text={statisticsKey} label="Copy key" />
       </p>
     </aside>
@@ -56,17 +49,14 @@ export function RuleDetails({ row: { domain, rule, parent }, rates }: DetailsPro
 }
 
 function factsOf({ calls, hits, within, near, over, overByLocalCache, shadow }: RuleTotals) {
-  if (hits === 0) return [['Since the start', 'no hits']] as const;
-  const ofCalls = calls === hits ? '' : ` of ${counted(calls, 'call')}`;
-  return [
-    [
-      'Since the start',
-      `${counted(hits, 'hit')}${ofCalls}, ${count(over)} over the limit (${percent(shareOf(over, hits))})`,
-    ],
-    ['Within the limit', `${count(within)}, ${count(near)} of them near it`],
-    ['From the local cache', over === 0 ? '' : `${count(overByLocalCache)} of those over the limit`],
-    ['Allowed by shadow mode', shadow === 0 ? '' : count(shadow)],
-  ] as const;
+  if (hits === 0) return { 'Since the start': 'no hits' };
+  const all = `${counted(hits, 'hit')}${calls === hits ? '' : ` of ${counted(calls, 'call')}`}`;
+  return {
+    'Since the start': `${all}, ${count(over)} over the limit (${percent(shareOf(over, hits))})`,
+    'Within the limit': `${count(within)}, ${count(near)} of them near it`,
+    'From the local cache': over === 0 ? '' : `${count(overByLocalCache)} of those over the limit`,
+    'Allowed by shadow mode': shadow === 0 ? '' : count(shadow),
+  };
 }
 
 /** Callers that a rule limits, of those that are limited most. */
@@ -77,9 +67,7 @@ function Limited({ statisticsKey }: { readonly statisticsKey: string }) {
     <>
       <div class="head line">
         <h3>Callers that it limits</h3>
-        <a class="small end-of-line" href={addressOf('callers', { q: statisticsKey })}>
-          All
-        </a>
+        <Link kind="small end-of-line" href={addressOf('callers', { q: statisticsKey })} text="All" />
       </div>
       {callers.map(({ domain, descriptor, limited }) => (
         <p key={descriptor} class="entry">

@@ -68,23 +68,23 @@ interface Look {
 
 /** What is counted between the last two answers, by the key of the rule. */
 export function useRates(answer: RulesAnswer | undefined, rows: readonly Row[]): ReadonlyMap<string, Rates> {
-  const last = useRef<Look>(null);
-  if (answer !== undefined && last.current?.answer !== answer) {
+  const last = useRef<Look>({ answer: undefined, at: -Infinity, totals: new Map(), rates: new Map() });
+  const before = last.current;
+  if (answer !== before.answer) {
     const at = performance.now();
-    const before = last.current;
-    const totals = new Map(
-      rows.map((row) => [keyOf(row), { hits: row.rule?.totals?.hits ?? 0, over: row.rule?.totals?.over ?? 0 }]),
-    );
+    const seconds = (at - before.at) / 1000;
+    const totals = new Map<string, Rates>();
     const rates = new Map<string, Rates>();
-    for (const [key, now] of before === null ? [] : totals) {
-      const old = before!.totals.get(key) ?? now;
-      const seconds = (at - before!.at) / 1000;
-      if (now.hits >= old.hits)
-        rates.set(key, { hits: (now.hits - old.hits) / seconds, over: Math.max(0, now.over - old.over) / seconds });
+    for (const row of rows) {
+      const { hits, over } = row.rule?.totals ?? { hits: 0, over: 0 };
+      const [key, old] = [keyOf(row), before.totals.get(keyOf(row))];
+      totals.set(key, { hits, over });
+      if (old === undefined || hits < old.hits) continue;
+      rates.set(key, { hits: (hits - old.hits) / seconds, over: Math.max(0, over - old.over) / seconds });
     }
     last.current = { answer, at, totals, rates };
   }
-  return last.current?.rates ?? new Map();
+  return last.current.rates;
 }
 
 export function ancestors(row: Row | undefined): readonly NestedRule[] {

@@ -12,17 +12,19 @@ interface SparklineProps {
 
 /** A line of a range of a history, with the bands of outages. The numbers next to it say the same. */
 export function Sparkline({ history, values, tone = 'pass' }: SparklineProps) {
-  const { times, marks } = history;
-  const [from, until] = spanOf(history, useRange());
-  const most = 1.12 * Math.max(1e-9, ...values.map((value) => value ?? 0));
+  const { from, until, first } = spanOf(history, useRange());
+  const shown = values.slice(first);
+  const most = 1.12 * Math.max(1e-9, ...shown.map((value) => value ?? 0));
   function x(time: number): number {
     return Math.max(0, Math.min(100, ((time - from) / (until - from)) * 100));
   }
-  const places = times.flatMap((time, place) => (time >= from ? [place] : []));
-  const pieces = piecesOf(values, { ...history, places }, { x, y: (value) => 30 - Math.min(1, value / most) * 28 });
+  function y(value: number): number {
+    return 30 - (value / most) * 28;
+  }
+  const pieces = piecesOf(shown, { ...history, times: history.times.slice(first) }, { x, y });
   return (
     <svg class={`spark line ${tone}`} viewBox="0 0 100 30" preserveAspectRatio="none" aria-hidden="true">
-      {outagesOf(marks).map(({ from: begin, until: end = until }) => (
+      {outagesOf(history.marks).map(({ from: begin, until: end = until }) => (
         <rect key={begin} class="outage" x={x(begin)} y="0" width={x(end) - x(begin)} height="30" />
       ))}
       <Lines pieces={pieces} tone="pass" isArea bottom={30} />

@@ -26,6 +26,11 @@ export class Store<T> {
 
 export function useStore<T>(store: Store<T>): T {
   const [, render] = useState({});
-  useEffect(() => store.subscribe(() => render({})), [store]);
-  return store.value;
+  const { value } = store;
+  useEffect(() => {
+    // The value may have been replaced since it was shown.
+    if (store.value !== value) render({});
+    return store.subscribe(() => render({}));
+  }, [store]);
+  return value;
 }

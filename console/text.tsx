@@ -1,4 +1,4 @@
-import { Fragment } from 'preact';
+import type { ComponentChildren } from 'preact';
 import type { RuleReference } from '../src/explain/explanation';
 import type { LimitInWords } from '../src/explain/text';
 import type { ListedRule } from '../src/operators/answers';
@@ -8,42 +8,32 @@ import { visibleLine } from '../src/text/visible';
 
 /**
  * A text of a caller or of a file: never more than text, and in its own direction. What cannot be seen, or would turn
- * what follows, is shown by its code. A long one wraps at its separators.
+ * what follows, is shown by its code. A long one wraps at its separators. What is not a text stays as it is.
  */
-export function Text({ text }: { readonly text: string }) {
-  const parts = visibleLine(shortened(text)).split(/(?<=[.,/_])(?=[^.,/_])(?<!\d,(?=\d))/);
-  return (
-    <bdi class="name">
-      {parts.map((part, index) => (
-        <Fragment key={index}>
-          {part}
-          {index < parts.length - 1 && <wbr />}
-        </Fragment>
-      ))}
-    </bdi>
-  );
+export function shown(content: ComponentChildren): ComponentChildren {
+  if (typeof content !== 'string') return content;
+  const parts = visibleLine(shortened(content)).split(/(?<=[.,/_])(?=[^.,/_])(?<!\d,(?=\d))/);
+  return <bdi class="name">{parts.flatMap((part, index) => (index === 0 ? [part] : [<wbr key={index} />, part]))}</bdi>;
 }
 
 interface LinkProps {
   readonly href: string;
   readonly text: string;
+  /** `button`, `small` … */
   readonly kind?: string;
 }
 
 export function Link({ href, text, kind }: LinkProps) {
   return (
     <a class={kind} href={href}>
-      <Text text={text} />
+      {shown(text)}
     </a>
   );
 }
 
-export function Code({ text }: { readonly text: string }) {
-  return (
-    <code>
-      <Text text={text} />
-    </code>
-  );
+/** What there is of some texts. */
+export function listed(texts: readonly (string | false | null | undefined)[], separator = ', '): string {
+  return texts.filter(Boolean).join(separator);
 }
 
 /** With commas between thousands. Formatters of the browser take a tenth of a second to be made. */
@@ -56,19 +46,14 @@ export function counted(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
 
-const SIZES = [
-  [1e12, 'T'],
-  [1e9, 'B'],
-  [1e6, 'M'],
-  [1e3, 'K'],
-] as const;
+const SIZES = { T: 1e12, B: 1e9, M: 1e6, K: 1e3 };
 
 /** A rate, a duration or a total at a glance: `4,218`, `802K`. */
 export function measure(value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
   if (value >= 10_000) {
     // Also 999,999 is 1M.
-    const [size, name] = SIZES.find(([each]) => value >= 0.9995 * each)!;
+    const [name, size] = Object.entries(SIZES).find(([, each]) => value >= 0.9995 * each)!;
     return `${Number((value / size).toPrecision(3))}${name}`;
   }
   return value >= 100 || value === 0 ? count(value) : value.toFixed(value >= 1 ? 1 : 2);
@@ -81,8 +66,8 @@ export function shareOf(part: number | null | undefined, whole: number | null | 
 }
 
 /** `2.1 %`, `97 %`; what is not nothing is never 0. */
-export function percent(share: number | undefined): string {
-  if (share === undefined) return '–';
+export function percent(share: number | null | undefined): string {
+  if (share === null || share === undefined) return '–';
   if (share > 0 && share < 0.1) return 'under 0.1 %';
   return `${share.toFixed(share === 0 || (share >= 10 && share <= 99) || share >= 99.95 ? 0 : 1)} %`;
 }
@@ -99,11 +84,10 @@ function zoneText(minutes: number): string {
 export function clock(seconds: number): string {
   const date = new Date(seconds * 1000);
   const isToday = date.toDateString() === new Date().toDateString();
-  const day = isToday
-    ? ''
-    : `${date.toLocaleDateString(undefined, { weekday: 'short', day: 'numeric', month: 'short' })} `;
+  const day = { weekday: 'short', day: 'numeric', month: 'short' } as const;
   const parts = [date.getHours(), date.getMinutes(), date.getSeconds()];
-  return day + parts.map((part) => String(part).padStart(2, '0')).join(':');
+  const time = parts.map((part) => String(part).padStart(2, '0')).join(':');
+  return isToday ? time : `${date.toLocaleDateString(undefined, day)} ${time}`;
 }
 
 /** A time in Unix seconds without its seconds. */
@@ -111,24 +95,22 @@ export function shortClock(seconds: number): string {
   return clock(seconds).slice(0, -3);
 }
 
-const [MINUTE, HOUR, WHOLE_DAY] = [60, 3_600, 86_400];
+type Unit = readonly [name: string, seconds: number];
+const DURATIONS: readonly Unit[] = Object.entries({ d: 86_400, h: 3_600, min: 60, s: 1 });
 
 /** `12 s`, `3 min 25 s`, `1 h 16 min`, `5 d 2 h`. */
 export function duration(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
-  function pair(unit: number, name: string, [lower, lowerName]: readonly [number, string]): string {
-    const rest = Math.floor((whole % unit) / lower);
-    return `${Math.floor(whole / unit)} ${name}${rest === 0 ? '' : ` ${rest} ${lowerName}`}`;
-  }
-  if (whole < MINUTE) return `${whole} s`;
-  if (whole < HOUR) return pair(MINUTE, 'min', [1, 's']);
-  return whole < WHOLE_DAY ? pair(HOUR, 'h', [MINUTE, 'min']) : pair(WHOLE_DAY, 'd', [HOUR, 'h']);
+  const at = DURATIONS.findIndex(([, size]) => whole >= size || size === 1);
+  const [[name, size], [lowerName, lower] = ['', 1]] = DURATIONS.slice(at, at + 2) as [Unit, Unit?];
+  const rest = Math.floor((whole % size) / lower);
+  return `${Math.floor(whole / size)} ${name}${rest === 0 ? '' : ` ${rest} ${lowerName}`}`;
 }
 
 /** `since 03:16:05, 31 min`, without seconds when it is long ago. */
 export function sinceText(seconds: number): string {
   const elapsed = Math.max(0, Date.now() / 1000 - seconds);
-  return `since ${clock(seconds)}, ${duration(elapsed < 600 ? elapsed : elapsed - (elapsed % MINUTE))}`;
+  return `since ${clock(seconds)}, ${duration(elapsed < 600 ? elapsed : elapsed - (elapsed % 60))}`;
 }
 
 /** `03:12:40 to 03:16:05, 3 min 25 s`. */
@@ -150,32 +132,21 @@ export function Time({ iso }: { readonly iso: string }) {
 }
 
 /** A limit in words: `10 a minute`, `token bucket, 5 a second, burst 20`. */
-export function limitText({
-  requestsPerUnit,
-  unit,
-  unitMultiplier,
-  calendar,
-  algorithm,
-  burst,
-  postpaid,
-  lease,
-  active,
-  activity,
-  blockFor,
-}: LimitInWords): string {
-  const multiplier = unitMultiplier ?? 1;
-  const window = windowText(unit ?? '', multiplier);
-  const each = multiplier === 1 ? (window === 'hour' ? 'an' : 'a') : 'in';
+export function limitText(limit: LimitInWords): string {
+  const { unit, calendar, algorithm, burst, lease, active, activity, blockFor } = limit;
+  const [requests, multiplier] = [count(limit.requestsPerUnit ?? 0), limit.unitMultiplier ?? 1];
+  const each = multiplier !== 1 ? 'in' : unit === 'HOUR' ? 'an' : 'a';
   const where = calendar === null ? '' : ` ${calendarText(unit ?? '', calendar)}`;
-  const rate = `${count(requestsPerUnit ?? 0)} ${each} ${window}${where}`;
-  const most = algorithm === 'max_concurrent' ? `${count(requestsPerUnit ?? 0)} at a time` : rate;
-  const parts = algorithm === null || most !== rate ? [most] : [algorithm.replace('_', ' '), rate];
-  if (burst !== null) parts.push(`burst ${count(burst)}`);
-  if (postpaid) parts.push('postpaid');
-  if (typeof lease === 'boolean') parts.push(lease ? 'leased' : 'not leased');
-  if (blockFor) parts.push(`blocks for ${blockedTime(blockFor)}`);
-  if (active) parts.push(`active ${activeText(active)}${activity ? activityText(activity) : ''}`);
-  return parts.join(', ');
+  const isConcurrent = algorithm === 'max_concurrent';
+  return listed([
+    !isConcurrent && algorithm?.replace('_', ' '),
+    `${requests} ${isConcurrent ? 'at a time' : `${each} ${windowText(unit ?? '', multiplier)}${where}`}`,
+    burst !== null && `burst ${count(burst)}`,
+    limit.postpaid && 'postpaid',
+    typeof lease === 'boolean' && (lease ? 'leased' : 'not leased'),
+    blockFor && `blocks for ${blockedTime(blockFor)}`,
+    active && `active ${activeText(active)}${activity ? activityText(activity) : ''}`,
+  ]);
 }
 
 function blockedTime({ first, factor, most }: NonNullable<LimitInWords['blockFor']>): string {

@@ -4,31 +4,25 @@ import { nameOf, scopeOf, useFleet } from './fleet-answer';
 import { Icon } from './icons';
 import { live } from './live-events';
 import { Offered } from './parts';
-import { PAGES, addressOf, replaceParameters, route } from './route';
+import { PAGES, addressOf, replaceParameters, useParameter } from './route';
 import { useStore } from './store';
 
 /** Narrow windows show the first four pages, each with its picture, the others in a menu. */
 const MAIN_PAGES = 4;
-const ICONS = {
-  live: 'live',
-  callers: 'callers',
-  rules: 'rules',
-  fleet: 'fleet',
-  explain: 'find',
-  activity: 'live',
-  settings: 'rules',
-} as const;
-const LINKS = Object.keys(PAGES) as (keyof typeof PAGES)[];
+const LINKS = Object.entries(PAGES);
 
 export function TopBar({ page, onToken }: { readonly page: string; readonly onToken: () => void }) {
-  const hasToken = useStore(token) !== '';
+  const tokenText = useStore(token) === '' ? 'Enter a token' : 'Forget the token';
   const [isOpen, setOpen] = useState(false);
-  const isOther = LINKS.slice(MAIN_PAGES).some((name) => name === page);
+  const isOther = LINKS.slice(MAIN_PAGES).some(([name]) => name === page);
   function askForToken(): void {
     setOpen(false);
     onToken();
   }
-  const tokenText = hasToken ? 'Forget the token' : 'Enter a token';
+  function skip(event: Event): void {
+    event.preventDefault();
+    document.querySelector('main')!.focus();
+  }
   return (
     <header class="top">
       <a class="skip" href={addressOf(page)} onClick={skip}>
@@ -41,7 +35,7 @@ export function TopBar({ page, onToken }: { readonly page: string; readonly onTo
         weir
       </a>
       <nav aria-label="Pages" class={isOpen ? 'open' : ''}>
-        {LINKS.map((name, index) => (
+        {LINKS.map(([name, [title, , icon]], index) => (
           <a
             key={name}
             class={index < MAIN_PAGES ? '' : 'other'}
@@ -49,8 +43,8 @@ export function TopBar({ page, onToken }: { readonly page: string; readonly onTo
             aria-current={name === page ? 'page' : undefined}
             onClick={() => setOpen(false)}
           >
-            <Icon name={ICONS[name]} />
-            {PAGES[name][0]}
+            <Icon name={icon} />
+            {title}
           </a>
         ))}
         <button class={`more ${isOther ? 'here' : ''}`} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
@@ -67,12 +61,7 @@ export function TopBar({ page, onToken }: { readonly page: string; readonly onTo
       <button class="bare wide" aria-label="Dark or light" title="Dark or light" onClick={changeScheme}>
         <Icon name="theme" />
       </button>
-      <button
-        class="bare wide"
-        aria-label={tokenText}
-        title="The token is kept until this page is closed"
-        onClick={askForToken}
-      >
+      <button class="bare wide" aria-label={tokenText} onClick={askForToken}>
         <Icon name="key" />
         <span class="label">{tokenText}</span>
       </button>
@@ -80,16 +69,10 @@ export function TopBar({ page, onToken }: { readonly page: string; readonly onTo
   );
 }
 
-function skip(event: Event): void {
-  event.preventDefault();
-  document.querySelector('main')!.focus();
-}
-
 /** Until the page is loaded again; else as the system has it. */
 function changeScheme(): void {
   const { dataset } = document.documentElement;
-  const isDark =
-    dataset['theme'] === 'dark' || (!dataset['theme'] && matchMedia('(prefers-color-scheme: dark)').matches);
+  const isDark = (dataset['theme'] ?? (matchMedia('(prefers-color-scheme: dark)').matches && 'dark')) === 'dark';
   dataset['theme'] = isDark ? 'light' : 'dark';
 }
 
@@ -102,9 +85,8 @@ function Find() {
   function submit(submitted: Event): void {
     submitted.preventDefault();
     const caller = callers.find(({ descriptor }) => descriptor === text);
-    if (caller !== undefined) {
-      location.hash = addressOf('callers', { domain: caller.domain, descriptor: text });
-    } else if (rules.includes(text)) location.hash = addressOf('rules', { rule: text });
+    if (caller !== undefined) location.hash = addressOf('callers', { domain: caller.domain, descriptor: text });
+    else if (rules.includes(text)) location.hash = addressOf('rules', { rule: text });
     else location.hash = addressOf(text.includes('=') ? 'callers' : 'rules', { q: text });
     setText('');
   }
@@ -129,7 +111,7 @@ function Find() {
 /** Which instances are shown: all of them, as one, unless one is chosen. */
 function ScopeChoice() {
   const fleet = useFleet();
-  const chosen = useStore(route).parameters.get('scope') ?? '';
+  const chosen = useParameter('scope');
   if (fleet === undefined) return <></>;
   return (
     <select

@@ -1,8 +1,9 @@
 import { useRef } from 'preact/hooks';
-import { useLooks } from './api';
-import { Chart } from './chart';
+import { useAnswer } from './api';
+import { Chart, outcomeLines } from './chart';
 import type { Caller } from './counters';
 import { Card } from './parts';
+import { listed } from './text';
 
 /** The answer of `GET /api/watches`: calls in each of the last seconds, the newest at the end. */
 interface Watched {
@@ -22,32 +23,28 @@ const MOST_SECONDS = 600;
 /** The calls of a caller on all instances, second by second from the time at which its page was opened. */
 export function WatchedCalls({ query }: { readonly query: Caller }) {
   const path = `watches?${String(new URLSearchParams({ ...query }))}`;
-  const { value, error } = useLooks<Watched>(path, undefined, LOOK_INTERVAL);
-  const seconds = useRef(new Map<number, readonly [calls: number, denied: number]>());
+  const { value, error } = useAnswer<Watched>(path, { every: LOOK_INTERVAL });
+  const seconds = useRef(new Map<number, readonly [passed: number, denied: number]>());
   for (const [index, time] of (value?.times ?? []).entries()) {
-    seconds.current.set(time, [value!.calls[index]!, value!.denied[index]!]);
+    const denied = value!.denied[index]!;
+    seconds.current.set(time, [value!.calls[index]! - denied, denied]);
   }
   const known = [...seconds.current].sort(([one], [other]) => one - other).slice(-MOST_SECONDS);
+  const [times, values] = [known.map(([time]) => time), known.map(([, each]) => each)];
+  const lines = outcomeLines(
+    values.map(([passed]) => passed),
+    values.map(([, denied]) => denied),
+  );
   const missing = value?.missing ?? [];
+  const note = listed(['per second', missing.length > 0 && `without ${missing.join(', ')}`]);
+  const label = 'Calls of this caller per second';
   return (
-    <Card
-      title="Calls of this caller"
-      columns={12}
-      note={`per second${missing.length === 0 ? '' : `, without ${missing.join(', ')}`}`}
-    >
+    <Card title="Calls of this caller" columns={12} note={note}>
       {error !== undefined && <p class="empty">{error.message}.</p>}
-      {known.length > 0 && (
-        <Chart
-          label="Calls of this caller per second"
-          height={170}
-          history={{ interval: 1, marks: [], times: known.map(([time]) => time) }}
-          lines={[
-            { name: 'passed', values: known.map(([, [calls, denied]]) => calls - denied), tone: 'pass', isArea: true },
-            { name: 'limited', values: known.map(([, [, denied]]) => denied), tone: 'over' },
-          ]}
-        />
+      {times.length === 0 && error === undefined && <p class="empty">Counted from now on…</p>}
+      {times.length > 0 && (
+        <Chart label={label} height={170} history={{ interval: 1, marks: [], times }} lines={lines} />
       )}
-      {known.length === 0 && error === undefined && <p class="empty">Counted from now on…</p>}
     </Card>
   );
 }
