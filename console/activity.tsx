@@ -48,10 +48,13 @@ export function Log({ happenings }: { readonly happenings: readonly Happening[] 
           <MarkIcon shape={shape} />
           <time dateTime={new Date(at * 1000).toISOString()}>{clock(at)}</time>
           <div>
-            <b>{title}</b>
+            <b>
+              {title}
+              {link?.isName && [': ', <Link href={link.href} text={link.label} />]}
+            </b>
             <div class="sub">
               {shown(text)}
-              {link !== undefined && [' · ', <Link key="link" href={link.href} text={link.label} />]}
+              {link !== undefined && !link.isName && [' · ', <Link href={link.href} text={link.label} />]}
             </div>
           </div>
         </li>
@@ -65,29 +68,15 @@ export function OutageTable({ marks }: Pick<History, 'marks'>) {
   const outages = outagesOf(marks).toReversed();
   const now = Date.now() / 1000;
   const sum = outages.reduce((seconds, { from, until = now }) => seconds + until - from, 0);
+  const rows = outages.map(({ from, until, calls, answers }) => {
+    const to = until === undefined ? <Pill tone="red" text="ongoing" /> : clock(until);
+    const cost = [calls === undefined ? '–' : count(calls), <span class="sub">{answers.join(' or ')}</span>];
+    return { key: from, cells: [clock(from), to, duration((until ?? now) - from), cost] };
+  });
+  const all = rows.length > 0 && `${rows.length} in all, ${duration(sum)}`;
   return (
-    <Card
-      title="Outages, last hour"
-      columns={4}
-      end={outages.length > 0 && `${outages.length} in all, ${duration(sum)}`}
-    >
-      {outages.length === 0 ? (
-        <p class="empty">None.</p>
-      ) : (
-        <Table
-          title="Outages"
-          columns={['From', 'To', 'Lasted:', 'Calls:']}
-          rows={outages.map(({ from, until, calls, answers }) => ({
-            key: from,
-            cells: [
-              clock(from),
-              until === undefined ? <Pill tone="red" text="ongoing" /> : clock(until),
-              duration((until ?? now) - from),
-              [calls === undefined ? '–' : count(calls), <span class="sub">{answers.join(' or ')}</span>],
-            ],
-          }))}
-        />
-      )}
+    <Card title="Outages, last hour" columns={4} end={all}>
+      <Table title="Outages" columns={['From', 'To', 'Lasted:', 'Calls:']} rows={rows} />
     </Card>
   );
 }

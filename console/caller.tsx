@@ -28,7 +28,20 @@ import { type Written, bodyOf, commandOf } from './request';
 import { RuleChart } from './rule-chart';
 import { addressOf } from './route';
 import { useStore } from './store';
-import { Link, clock, count, counted, duration, limitText, listed, percent, placeText, secondsOf, shown } from './text';
+import {
+  Link,
+  capital,
+  clock,
+  count,
+  counted,
+  duration,
+  limitText,
+  listed,
+  percent,
+  placeText,
+  secondsOf,
+  shown,
+} from './text';
 import { WatchedCalls } from './watch';
 
 interface DetailsProps {
@@ -67,6 +80,7 @@ export function CallerDetails({ query, offender, asksToClear }: DetailsProps) {
   const descriptor = explanation?.descriptors[0];
   const isFailing = explanation !== undefined && explanation.answer === null;
   const [first] = states;
+  const verdict = explanation && verdictOf(explanation, offender);
   return (
     <>
       <div class="c12 page-bar">
@@ -85,12 +99,16 @@ export function CallerDetails({ query, offender, asksToClear }: DetailsProps) {
           {made.map(madeText)}
         </Notice>
       )}
-      {explanation !== undefined && <Verdict explanation={explanation} offender={offender} />}
+      {verdict !== undefined && (
+        <Notice tone={verdict[0]} title={verdict[1]}>
+          <p>{shown(`${capital(verdict[2])}.`)}</p>
+        </Notice>
+      )}
       <div class="c8 grid top-aligned">
         {first !== undefined && <Limits states={states} descriptor={descriptor} onAsk={setAsked} />}
         <WatchedCalls query={query} />
         {first?.rule && (
-          <Card title={`All callers of ${first.rule.statisticsKey}`} columns={12} note="hits per second">
+          <Card title={`All callers of ${first.rule.statisticsKey}`} columns={12}>
             <RuleChart statisticsKey={first.rule.statisticsKey} limits={states} />
           </Card>
         )}
@@ -120,21 +138,7 @@ function madeText(change: CounterChange, _: number, all: readonly CounterChange[
   return <p key={change.window}>{text}</p>;
 }
 
-interface VerdictProps {
-  readonly explanation: Explanation;
-  readonly offender: Offender | undefined;
-}
-
 /** Whether it passes now, and how it was limited. */
-function Verdict({ explanation, offender }: VerdictProps) {
-  const [tone, title, text] = verdictOf(explanation, offender);
-  return (
-    <Notice tone={tone} title={title}>
-      <p>{shown(`${text}.`)}</p>
-    </Notice>
-  );
-}
-
 function verdictOf(
   { answer, error, descriptors }: Explanation,
   offender: Offender | undefined,
@@ -190,8 +194,8 @@ function Limits({ states, descriptor, onAsk }: LimitsProps) {
     </button>
   );
   const rows = states.map((state) => {
-    const controls = <Controls state={state} isFirst={state === changeable[0]} onAsk={onAsk} />;
-    return { key: state.window, cells: [...cellsOf(state), ...(refused === '' ? [controls] : [])] };
+    const controls = refused === '' ? [controlsOf(state, state === changeable[0], onAsk)] : [];
+    return { key: state.window, cells: [...cellsOf(state), ...controls] };
   });
   const columns = ['Limit', 'Count now', 'Used!', 'Begins again', ...(refused === '' ? ['Change'] : [])];
   return (
@@ -228,13 +232,8 @@ function cellsOf(state: CounterState): TableRow['cells'] {
   ];
 }
 
-interface ControlsProps extends Pick<LimitsProps, 'onAsk'> {
-  readonly state: CounterState;
-  /** Whether the key `c` is for it. */
-  readonly isFirst: boolean;
-}
-
-function Controls({ state, isFirst, onAsk }: ControlsProps) {
+/** @param isFirst whether the key `c` is for it */
+function controlsOf(state: CounterState, isFirst: boolean, onAsk: LimitsProps['onAsk']) {
   if (isConcurrent(state)) return <span class="sub">of reservations</span>;
   const useless = isMomentary(state) ? 'Each second begins a new window' : 'A limit of 0 lets no call pass';
   const isUseless = !canChange(state);
@@ -285,14 +284,18 @@ function Changes({ query: { domain, descriptor } }: { readonly query: Caller }) 
 /** What is rarely needed: keys in the store, and open reservations. */
 function InStore({ states }: { readonly states: readonly CounterState[] }) {
   const facts = states.flatMap(({ window, cacheKey, timeToLive, openReservations: open }) => {
-    const removed = timeToLive !== null && `removed in ${duration(timeToLive)}`;
-    const key = [states.length > 1 ? window : 'Key', listed([cacheKey, removed])] as const;
-    if (open === null || open.count === 0) return [key];
+    const key = [states.length > 1 ? window : 'Key', cacheKey] as const;
+    const removed = ['Removed in', timeToLive === null ? undefined : duration(timeToLive)] as const;
+    if (open === null || open.count === 0) return [key, removed];
     const first = open.first.map(({ id, hits, expiresAt, onExpiry }) => {
       const end = `${onExpiry === 'cancel' ? 'given back' : 'settled'} at ${clock(secondsOf(expiresAt))}`;
       return <div>{shown(`${id}: ${count(hits)} hits, ${end}`)}</div>;
     });
-    return [key, ['Open reservations', [count(open.count), first, open.count > first.length && 'and others']] as const];
+    return [
+      key,
+      removed,
+      ['Open reservations', [count(open.count), first, open.count > first.length && 'and others']] as const,
+    ];
   });
   return (
     <Card title="In the store" columns={12}>

@@ -144,7 +144,6 @@ function stateOf({ isShadow, state, since }: Offender) {
 
 /** Callers, those that are limited most first, with what can be looked at for each. */
 export function CallerTable({ offenders }: { readonly offenders: readonly Offender[] }) {
-  if (offenders.length === 0) return <p class="empty">None, or OFFENDERS_SIZE is 0.</p>;
   const rows = offenders.map((offender) => {
     const { domain, rule, descriptor, recent, share, error } = offender;
     const query = { domain, descriptor };
@@ -165,5 +164,5 @@ export function CallerTable({ offenders }: { readonly offenders: readonly Offend
     };
   });
   const columns = ['Caller and rule', 'Limited calls:', 'Of its rule:!', 'State', 'Look into!'];
-  return <Table title="Callers" kind="stack" columns={columns} rows={rows} />;
+  return <Table title="Callers" kind="stack" columns={columns} rows={rows} empty="None, or OFFENDERS_SIZE is 0." />;
 }

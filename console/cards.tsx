@@ -67,7 +67,10 @@ export function figuresOf({ rates, latency }: Scope, history: History): readonly
       ...{ label: 'Calls over gRPC', value: measure(rates?.calls), unit: '/s' },
       context: contextOf(`${measure(hits)} hits/s of all listeners${change(all.calls)}`),
       ...{ spark: all.calls, tone: 'pass', title: 'Hits per second, by outcome', format: measure },
-      lines: [...outcomeLines(passed, notPassed), ...(shadow ? [lineOf('in shadow mode', all.shadow, 'third')] : [])],
+      lines: [
+        ...outcomeLines('passed', passed, notPassed),
+        ...(shadow ? [lineOf('in shadow mode', all.shadow, 'third')] : []),
+      ],
     },
     {
       label: 'Limited share',
@@ -81,7 +84,7 @@ export function figuresOf({ rates, latency }: Scope, history: History): readonly
     },
     {
       ...{ label: 'Failed calls', value: measure(rates?.storeErrors), unit: '/s', isBad: failed > 0 },
-      context: contextOf(failed > 0 ? 'of all listeners, as the store failed' : noneSince(history, rates)),
+      context: contextOf(failed > 0 ? 'of all listeners' : noneSince(history, rates)),
       ...{ spark: all.storeErrors, tone: failed > 0 ? 'failed' : 'rest', format: measure },
       title: 'Calls over gRPC, and failed ones of all listeners, per second',
       lines: [

@@ -28,7 +28,7 @@ export function useHappenings(): readonly Happening[] {
 function limitedHappening({ domain, descriptor, rule, since, recent, isShadow }: Offender): readonly Happening[] {
   if (since === null || isShadow) return [];
   const text = `${rule === '' ? 'a limit of the request' : rule}, ${counted(recent, 'call')} in the last 10 min`;
-  const link = { href: addressOf('callers', { domain, descriptor }), label: descriptor };
+  const link = { href: addressOf('callers', { domain, descriptor }), label: descriptor, isName: true };
   return [{ at: secondsOf(since), shape: 'limited', title: 'Newly limited', text, link }];
 }
 
@@ -41,6 +41,6 @@ export function happeningOf(change: Change, isFleet: boolean): Happening {
     shape: 'change',
     title: `${what === 'counter set' ? 'Counter set' : 'Counter cleared'}${which}`,
     text: `${count(before)} → ${count(after)} · ${by}${reason === null ? '' : ` · “${reason}”`}`,
-    link: { href: addressOf('callers', { domain, descriptor }), label: descriptor },
+    link: { href: addressOf('callers', { domain, descriptor }), label: descriptor, isName: true },
   };
 }

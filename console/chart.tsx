@@ -25,10 +25,10 @@ export interface ChartLine {
   readonly isArea?: boolean;
 }
 
-/** The lines of hits or calls that have passed, and of those that were limited. */
-export function outcomeLines(passed: Series, limited: Series): readonly ChartLine[] {
+/** The lines of hits or calls, and of those that were limited. */
+export function outcomeLines(name: string, values: Series, limited: Series): readonly ChartLine[] {
   return [
-    { name: 'passed', values: passed, tone: 'pass', isArea: true },
+    { name, values, tone: 'pass', isArea: true },
     { name: 'limited', values: limited, tone: 'over' },
   ];
 }
@@ -122,7 +122,7 @@ export function Chart({ label, history, lines: all, height = 214, format = measu
         ))}
         {timesOf(from, until, (right - LEFT) / TIME).map((time) => (
           <text key={time} x={x(time)} y={height - 8} text-anchor="middle">
-            {shortClock(time)}
+            {(time % 60 === 0 ? shortClock : clock)(time)}
           </text>
         ))}
         <Bands outages={outages} frame={frame} />

@@ -20,17 +20,13 @@ function useAfterLoads<Answer>(path: string) {
 export function RejectedConfiguration() {
   return answered(useAfterLoads<ListedConfigurations>('configurations'), ({ active, rejected }) => {
     if (rejected === null) return <p class="empty">No rules were rejected since the start of the service.</p>;
+    const [tone, text] = rejected.isNewest
+      ? (['amber', 'The rules before them stay active. To do: correct these errors.'] as const)
+      : (['none', 'Valid rules have followed.'] as const);
     return (
       <div class="grid">
-        <Notice
-          tone={rejected.isNewest ? 'amber' : 'none'}
-          title={['Rejected at ', <Time key="at" iso={rejected.at} />]}
-        >
-          <p>
-            {rejected.isNewest
-              ? 'The rules before them stay active. To do: correct these errors.'
-              : 'Valid rules have followed.'}
-          </p>
+        <Notice tone={tone} title={['Rejected at ', <Time iso={rejected.at} />]}>
+          <p>{text}</p>
         </Notice>
         <Card title="Errors" columns={12}>
           {rejected.errors.map((error) => (

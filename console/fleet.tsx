@@ -4,7 +4,7 @@ import { nameOf, scopeOf, toneOf, useFleet } from './fleet-answer';
 import { limitedShare, limitedShares } from './cards';
 import { Chart, type ChartLine } from './chart';
 import { type Series, useRecorded, valuesAt } from './history';
-import type { Tone } from './icons';
+import { STATES } from './icons';
 import { live } from './live-events';
 import { Matrix, oddOnes, settingsText } from './matrix';
 import { PageBar } from './page-bar';
@@ -19,7 +19,7 @@ export function FleetPage() {
   const { event } = useStore(live);
   const fleet = useFleet();
   if (fleet === undefined) return <Alone isKnown={event?.health.instances.known === 1} />;
-  const { instances, pending, omitted, differences, omittedDifferences } = fleet;
+  const { instances, pending, omitted, differences } = fleet;
   const away = instances.filter(({ problem }) => problem !== null).length;
   const text = [
     counted(instances.length, 'instance'),
@@ -35,9 +35,7 @@ export function FleetPage() {
         <Card title="Instances" columns={12} note="what differs from most is marked ≠">
           <InstanceTable fleet={fleet} />
         </Card>
-        {differences.length > 0 && (
-          <Matrix differences={differences} omitted={omittedDifferences} instances={instances} />
-        )}
+        {differences.length > 0 && <Matrix fleet={fleet} />}
         <InstanceCharts instances={instances} />
       </div>
     </>
@@ -46,16 +44,13 @@ export function FleetPage() {
 
 function Alone({ isKnown }: { readonly isKnown: boolean }) {
   const help = addressOf('help', { of: 'docs/operators-api.md#the-fleet' });
+  const peers = <Link href={help} text="OPERATOR_PEERS names the others" />;
   return (
     <>
       <PageBar title="Fleet" text={isKnown && '1 instance'} />
-      {isKnown ? (
-        <p class="empty">
-          This is the only instance that is known. <Link href={help} text="OPERATOR_PEERS names the others" />.
-        </p>
-      ) : (
-        <p class="empty">Asking the other instances…</p>
-      )}
+      <p class="empty">
+        {isKnown ? ['This is the only instance that is known. ', peers, '.'] : 'Asking the other instances…'}
+      </p>
     </>
   );
 }
@@ -129,10 +124,6 @@ function Odd({ fleet: { instances, differences } }: { readonly fleet: Fleet }) {
   );
 }
 
-const STATES: Readonly<Partial<Record<Tone, string>>> = {
-  ...{ well: 'well', amber: 'impaired', red: 'failing', none: 'not known' },
-};
-
 interface TableProps {
   readonly fleet: Fleet;
   /** Whether the card is narrow. */
@@ -169,7 +160,7 @@ function cellsOf(instance: FleetInstance, isCommon: boolean): Readonly<Record<st
   const texts = wrong.filter(({ state }) => state !== 'green').map(({ text }) => text);
   const subs = [address, ...(problem === null ? texts : [problem + answered]), note].filter(Boolean);
   const sub = subs.map((each) => <div key={each}>{shown(each)}</div>);
-  const differing = health?.state === 'green' && differs.length > 0 ? 'differs' : STATES[tone]!;
+  const differing = health?.state === 'green' && differs.length > 0 ? 'differs' : STATES[tone];
   const state = problem !== null ? 'does not answer' : health === null ? 'not asked yet' : differing;
   const since = startedAt === null ? undefined : secondsOf(startedAt);
   return {

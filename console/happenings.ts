@@ -10,7 +10,8 @@ export interface Happening {
   readonly shape: Shape;
   readonly title: string;
   readonly text: string;
-  readonly link?: { readonly href: string; readonly label: string } | undefined;
+  /** What it is about, if it is a name, or where more is said. */
+  readonly link?: { readonly href: string; readonly label: string; readonly isName?: boolean } | undefined;
 }
 
 /** A time in which servers of the store did not count. Those that overlap are one. */
@@ -67,21 +68,17 @@ export function outageText({ from, until, servers }: Outage): string {
   return `${what} down ${spanText(from, until)}`;
 }
 
-const TITLES = {
+/** Of some, a view of the rules says more. */
+const EVENTS: Readonly<Record<EventMark['kind'], readonly [Shape, title: string, view?: string, label?: string]>> = {
   start: ['start', 'Instance started'],
   stop: ['stop', 'Instance stopped'],
-  reload: ['load', 'Rules loaded'],
-  rejection: ['reject', 'Rules rejected'],
+  reload: ['load', 'Rules loaded', 'changes', 'what changed'],
+  rejection: ['reject', 'Rules rejected', 'rejected', 'what is wrong'],
   worker: ['worker', 'Worker replaced'],
-} as const;
+};
 
 /** Seconds in which instances that do the same do it together. */
 const TOGETHER = 60;
-
-const VIEWS: Readonly<Partial<Record<History['marks'][number]['kind'], readonly [view: string, label: string]>>> = {
-  reload: ['changes', 'what changed'],
-  rejection: ['rejected', 'what is wrong'],
-};
 
 /** The newest come first. */
 export function happeningsOf(marks: History['marks']): readonly Happening[] {
@@ -92,17 +89,12 @@ export function happeningsOf(marks: History['marks']): readonly Happening[] {
     all.push({ at: from, shape: 'down', title: 'Store stopped answering', text });
     if (until === undefined) continue;
     const cost = !calls ? (calls === 0 ? '; no calls' : '') : `; ${counted(calls, 'call')} ${answers.join(' or ')}`;
-    all.push({
-      at: until,
-      shape: 'back',
-      title: 'Store answers again',
-      text: `${text}, after ${duration(until - from)}${cost}`,
-    });
+    const after = `${text}, after ${duration(until - from)}${cost}`;
+    all.push({ at: until, shape: 'back', title: 'Store answers again', text: after });
   }
   for (const [{ kind, at, text, instance = '' }, ...others] of groupsOf(marks)) {
-    const [shape, title] = TITLES[kind];
+    const [shape, title, view, label] = EVENTS[kind];
     const where = others.length > 0 ? `${others.length + 1} instances` : instance;
-    const [view, label] = VIEWS[kind] ?? [];
     const link = label === undefined ? undefined : { href: addressOf('rules', { view }), label };
     all.push({ at, shape, title, text: listed([text, where], ' · '), link });
   }
@@ -114,20 +106,17 @@ function groupsOf(marks: History['marks']): readonly (readonly [EventMark, ...Ev
   const groups: [EventMark, ...EventMark[]][] = [];
   for (const mark of marks) {
     if (mark.kind === 'store') continue;
-    const group = groups.find(
-      ([first, ...others]) =>
-        first.kind === mark.kind &&
-        mark.at - first.at < TOGETHER &&
-        whatOf(first) === whatOf(mark) &&
-        ![first, ...others].some(({ instance }) => instance === mark.instance),
-    );
+    const group = groups.find(([first, ...others]) => {
+      const isOther = ![first, ...others].some(({ instance }) => instance === mark.instance);
+      return isOther && whatOf(first) === whatOf(mark) && mark.at - first.at < TOGETHER;
+    });
     if (group === undefined) groups.push([mark]);
     else group.push(mark);
   }
   return groups;
 }
 
-/** The version of rules may be the path of their files, which each instance may have elsewhere. */
+/** The version of rules may name the folder of their files, which each instance may have elsewhere. */
 function whatOf({ kind, text }: EventMark): string {
-  return kind === 'reload' ? text.replace(/, version .*/, '') : text;
+  return `${kind} ${text.replace(/ version .*@/, ' version @')}`;
 }

@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { ApiError, useReading } from './api';
+import { PageBar } from './page-bar';
 import { Table, answered } from './parts';
 import { addressOf, useParameter } from './route';
 import { Link } from './text';
@@ -12,13 +13,19 @@ export function HelpPage() {
     if (response.ok) return await response.text();
     throw new ApiError(`the service does not have ${path}`, response.status);
   });
-  return answered(page, (text) => (
-    <article class="card prose">
-      <h1>What to do</h1>
-      {blocksOf(sectionOf(text, anchor)).map((block, index) => blockOf(block, index, path))}
-      {anchor !== '' && <Link href={addressOf('help', { of: path })} text="The whole page" />}
-    </article>
-  ));
+  return (
+    <>
+      <PageBar
+        title="What to do"
+        text={anchor !== '' && <Link href={addressOf('help', { of: path })} text="The whole page" />}
+      />
+      {answered(page, (text) => (
+        <article class="card prose">
+          {blocksOf(sectionOf(text, anchor)).map((block, index) => blockOf(block, index, path))}
+        </article>
+      ))}
+    </>
+  );
 }
 
 /** From the heading with an anchor to the next one of its level or a higher one; without it, everything. */

@@ -10,6 +10,11 @@ export const TONES: Readonly<Record<HealthState, Tone>> = {
   unknown: 'none',
 };
 
+/** In words. */
+export const STATES: Readonly<Record<Tone, string>> = {
+  ...{ well: 'well', amber: 'impaired', red: 'failing', none: 'not known', over: 'limited', lock: 'limit of 0' },
+};
+
 /** Drawn in 16 pixels: what is filled, and what is drawn on it or alone. */
 const SHAPES = {
   well: ['M8 .5a7.5 7.5 0 1 0 0 15a7.5 7.5 0 0 0 0-15z', 'M4.6 8.3l2.3 2.3 4.5-4.9'],

@@ -31,9 +31,8 @@ export function useKeys(onHelp: () => void): void {
       else if (event.key === '/') document.getElementById('find')!.focus();
       else if (event.key === '?') onHelp();
       else if (event.key === 'r') nextRange();
-      else if (event.key === 'c') press('[data-key=c]');
       else if (event.key === 'j' || event.key === 'k') step(event.key === 'j' ? 1 : -1);
-      else if (/^[1-4]$/.test(event.key)) press(`[data-key="${event.key}"]`);
+      else if (/^[1-4c]$/.test(event.key)) document.querySelector<HTMLElement>(`[data-key="${event.key}"]`)?.click();
       else if (event.key !== 'g') return;
       began.current = event.key === 'g' ? event.timeStamp : -Infinity;
       event.preventDefault();
@@ -41,10 +40,6 @@ export function useKeys(onHelp: () => void): void {
     addEventListener('keydown', onKeyDown);
     return () => removeEventListener('keydown', onKeyDown);
   }, []);
-}
-
-function press(selector: string): void {
-  document.querySelector<HTMLElement>(selector)?.click();
 }
 
 /** Chooses the next row of the list of the page, or the previous one. */

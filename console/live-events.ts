@@ -37,8 +37,7 @@ function restart(): void {
 }
 
 async function follow(signal: AbortSignal): Promise<void> {
-  let wait = FIRST_WAIT;
-  while (!signal.aborted) {
+  for (let wait = FIRST_WAIT; !signal.aborted; wait = Math.min(2 * wait, LONGEST_WAIT)) {
     try {
       await readEvents(signal, () => (wait = FIRST_WAIT));
     } catch (error) {
@@ -50,7 +49,6 @@ async function follow(signal: AbortSignal): Promise<void> {
     }
     // Not all consoles at the same moment.
     await new Promise((resolve) => setTimeout(resolve, wait * (0.5 + Math.random())));
-    wait = Math.min(2 * wait, LONGEST_WAIT);
   }
 }
 

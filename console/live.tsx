@@ -111,13 +111,11 @@ function BusiestRules({ rules, history }: { readonly rules: LiveEvent['rules']; 
     const name = <Named name={key} href={addressOf('rules', { rule: key })} sub={sub} />;
     return { key, cells: [name, measure(hits), <Share share={shareOf(over, hits)} />, trend] };
   });
+  const columns = ['Rule', 'Hits/s:', 'Limited:', 'Trend!'];
   const all = <Link href={addressOf('rules')} text="All rules" />;
   return (
     <Card title="Busiest rules" columns={4} kind="changed" end={all}>
-      {rows.length === 0 && <p class="empty">None in the last seconds.</p>}
-      {rows.length > 0 && (
-        <Table title="Busiest rules" columns={['Rule', 'Hits/s:', 'Limited:', 'Trend!']} rows={rows} />
-      )}
+      <Table title="Busiest rules" columns={columns} rows={rows} empty="None in the last seconds." />
     </Card>
   );
 }

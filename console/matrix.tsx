@@ -1,4 +1,4 @@
-import type { FleetDifference, FleetInstance } from '../src/operators/live-answers';
+import type { Fleet, FleetDifference, FleetInstance } from '../src/operators/live-answers';
 import { nameOf } from './fleet-answer';
 import { Card, type Cell, CopyButton, Table, type TableRow } from './parts';
 import { counted, shown } from './text';
@@ -21,14 +21,9 @@ export function settingsText(differences: readonly FleetDifference[]): string {
   return settings === 0 ? '' : counted(settings, 'other setting');
 }
 
-interface MatrixProps {
-  readonly differences: readonly FleetDifference[];
-  readonly omitted: number;
-  readonly instances: readonly FleetInstance[];
-}
-
 /** What differs, for each instance: as most have it, or what it has instead. */
-export function Matrix({ differences, omitted, instances }: MatrixProps) {
+export function Matrix({ fleet }: { readonly fleet: Fleet }) {
+  const { differences, omittedDifferences: omitted, instances } = fleet;
   const answering = instances.filter(({ problem, health }) => problem === null && health !== null);
   const columns = answering.length < MOST_COLUMNS ? answering : oddOnes(answering);
   const expected = differences.filter(({ isExpected }) => isExpected);

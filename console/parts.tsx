@@ -26,10 +26,13 @@ interface TableProps {
   readonly rows: readonly TableRow[];
   /** How the rows are arranged in narrow windows: `stack` in two lines each. */
   readonly kind?: string;
+  /** What is said when there are no rows. */
+  readonly empty?: string;
 }
 
 /** A table, which scrolls by itself where it is wider than its place. The first cell of a row is its title. */
-export function Table({ title, columns, rows, kind = '' }: TableProps) {
+export function Table({ title, columns, rows, kind = '', empty = 'None.' }: TableProps) {
+  if (rows.length === 0) return <p class="empty">{empty}</p>;
   const titles = columns.map((column) => (typeof column === 'string' ? titleOf(column) : column));
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={`${title}, table`}>
@@ -70,7 +73,8 @@ export function Table({ title, columns, rows, kind = '' }: TableProps) {
   );
 }
 
-function titleOf(column: string): Cell {
+/** The title of a column, as {@link TableProps.columns} has it. */
+export function titleOf(column: string): Cell {
   const hidden = column.endsWith('!!') ? 'roomy' : column.endsWith('!') ? 'wide' : '';
   return { kind: column.includes(':') ? `number ${hidden}` : hidden, content: column.replaceAll(/[:!]/g, '') };
 }
@@ -374,10 +378,8 @@ export function CopyButton({ text, label }: { readonly text: string; readonly la
   );
 }
 
-interface DialogProps {
-  readonly title: string;
+interface DialogProps extends Pick<CardProps, 'title' | 'children'> {
   readonly onClose: () => void;
-  readonly children: ComponentChildren;
 }
 
 /** Over the page; Escape closes it, and its first control is chosen. */

@@ -191,7 +191,7 @@ export function tickText(tick: number): string {
 
 /** Round times, of which at most some have room. */
 export function timesOf(from: number, until: number, most: number): readonly number[] {
-  const step = [30, 60, 120, 300, 600, 900].find((each) => (until - from) / each < most) ?? 1_800;
+  const step = [10, 30, 60, 120, 300, 600, 900].find((each) => (until - from) / each < most) ?? 1_800;
   const first = Math.ceil((from + step / 8) / step) * step;
   return Array.from(
     { length: Math.max(0, Math.floor((until - first) / step) + 1) },

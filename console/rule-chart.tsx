@@ -23,12 +23,11 @@ export function RuleChart({ statisticsKey, limits = [] }: RuleChartProps) {
   return (
     <>
       {known.map(({ statisticsKey: key, hits, over }) => {
-        const passed = hits.map((value, index) => (value === null ? null : value - (over[index] ?? 0)));
         const title = `${key}, hits per second`;
         return (
           <Fragment key={key}>
-            {keys.length > 1 && <p class="small quiet pad">{title}</p>}
-            <Chart label={title} history={history} height={190} lines={outcomeLines(passed, over)} />
+            <p class="small quiet pad">{title}</p>
+            <Chart label={title} history={history} height={190} lines={outcomeLines('hits', hits, over)} />
           </Fragment>
         );
       })}

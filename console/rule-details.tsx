@@ -8,13 +8,9 @@ import { type Rates, type Row, ancestors, isLimiting } from './rule-rows';
 import { useStore } from './store';
 import { Link, count, counted, effectText, percent, placeText, shareOf, shown } from './text';
 
-interface DetailsProps {
-  readonly row: Row;
-  readonly rates: Rates | undefined;
-}
-
 /** The chosen rule: its limit, its hits, and whom it limits. */
-export function RuleDetails({ row: { domain, rule, parent }, rates }: DetailsProps) {
+export function RuleDetails({ row, rates }: { readonly row: Row; readonly rates: Rates | undefined }) {
+  const { domain, rule, parent } = row;
   if (rule === undefined) return <></>;
   const descriptor = [...ancestors(parent), rule].map(({ key, value }) => `${key}=${value || 'x'}`).join(',');
   const query = { domain, descriptor };

@@ -8,7 +8,7 @@ import { useFleet, useHistory } from './fleet-answer';
 import { live } from './live-events';
 import { LongList } from './long-list';
 import { PageBar } from './page-bar';
-import { Choice, Search, Share, answered } from './parts';
+import { Choice, Search, Share, answered, titleOf } from './parts';
 import { addressOf, replaceParameters, useParameter } from './route';
 import { RuleDetails } from './rule-details';
 import { type Rates, type Row, isLimiting, keyOf, limitedShareOf, matching, rowsOf, useRates } from './rule-rows';
@@ -20,6 +20,8 @@ import { Time, count, effectText, measure, placeText, shown } from './text';
  * milliseconds.
  */
 const [LOOK_INTERVAL, LOOK_INTERVAL_OF_RULE] = [5_000, 5];
+
+const COLUMNS = ['Rule', 'Limit', 'Hits/s:', 'Limited share:', 'Trend!', 'File!'].map(titleOf);
 
 export function RulesPage() {
   const { event } = useStore(live);
@@ -96,12 +98,9 @@ function ActiveRules({ loaded }: Pick<RulesAnswer, 'loaded'>) {
         )}
         {found.length === 0 && loaded !== null && <p class="empty">No rule is like this.</p>}
         <div class="columns" aria-hidden="true">
-          <span>Rule</span>
-          <span>Limit</span>
-          <span class="number">Hits/s</span>
-          <span class="number">Limited share</span>
-          <span class="wide">Trend</span>
-          <span class="wide">File</span>
+          {COLUMNS.map(({ kind, content }) => (
+            <span class={kind}>{content}</span>
+          ))}
         </div>
         <LongList
           label="Rules"

@@ -1,3 +1,4 @@
+import { Fragment } from 'preact';
 import type { ListedSetting } from '../src/operators/answers';
 import { useAnswer } from './api';
 import { hasWords } from './callers';
@@ -35,11 +36,7 @@ export function SettingsPage() {
             {Object.entries(groups).map(([title, group]) => (
               <Card key={title} title={`${title} (${count(group.length)})`} columns={12}>
                 {group.length === 0 && <p class="empty">None.</p>}
-                <dl class="facts settings">
-                  {group.map((setting) => (
-                    <Setting key={setting.name} setting={setting} search={search} isOpen={setting.name === open} />
-                  ))}
-                </dl>
+                <dl class="facts settings">{group.map((setting) => factOf(setting, search, setting.name === open))}</dl>
               </Card>
             ))}
           </div>
@@ -49,15 +46,9 @@ export function SettingsPage() {
   );
 }
 
-interface SettingProps {
-  readonly setting: ListedSetting;
-  readonly search: string;
-  readonly isOpen: boolean;
-}
-
-function Setting({ setting: { name, source, value, documentation }, search, isOpen }: SettingProps) {
+function factOf({ name, source, value, documentation }: ListedSetting, search: string, isOpen: boolean) {
   return (
-    <>
+    <Fragment key={name}>
       <dt>
         <a href={addressOf('settings', { q: search, setting: isOpen ? '' : name })} aria-expanded={isOpen}>
           {shown(name)}
@@ -75,6 +66,6 @@ function Setting({ setting: { name, source, value, documentation }, search, isOp
           </div>
         )}
       </dd>
-    </>
+    </Fragment>
   );
 }

@@ -1,20 +1,18 @@
 import type { HealthPart, ListedHealth, LiveEvent } from '../src/operators/live-answers';
+import { useFleet } from './fleet-answer';
 import { useRecorded } from './history';
 import { outagesOf } from './happenings';
-import { Icon, TONES, type Tone } from './icons';
+import { Icon, STATES, TONES } from './icons';
 import { live } from './live-events';
 import { addressOf } from './route';
 import { useStore } from './store';
-import { Link, clock, count, measure, secondsOf, shortClock, shown, sinceText, spanText } from './text';
-
-const WORDS: Readonly<Record<Tone, string>> = {
-  ...{ well: 'All is well', amber: 'Impaired', red: 'Failing', none: 'Not known', over: '', lock: '' },
-};
+import { Link, capital, clock, count, measure, secondsOf, shortClock, shown, sinceText, spanText } from './text';
 
 /** On top of every page: whether the service is well, since when, why not, and what to do. */
 export function StatusBar() {
   const { state, event, reason } = useStore(live);
   const { value: history } = useRecorded();
+  const fleet = useFleet();
   const isKnown = event !== undefined && state === 'live';
   const tone = isKnown ? TONES[event.health.state] : 'none';
   const since = isKnown ? sinceOf(event.health) : undefined;
@@ -23,11 +21,15 @@ export function StatusBar() {
     <section class={`status ${tone}`} aria-label="Health">
       <p class="overall" role="status">
         <Icon name={tone} />
-        <b>{WORDS[tone]}</b>
+        <b>{capital(tone === 'well' ? 'All is well' : STATES[tone])}</b>
         {since !== undefined && <span class="quiet">{sinceText(since)}</span>}
       </p>
       <div class="cause">
-        {isKnown ? causeOf(event) : <p class="quiet">{whyNotKnown(state, reason, event)}</p>}
+        {isKnown ? (
+          causeOf(event.health, (fleet ?? event).rates)
+        ) : (
+          <p class="quiet">{whyNotKnown(state, reason, event)}</p>
+        )}
         {tone === 'well' && last?.until !== undefined && (
           <span class="quiet">Last outage: store, {spanText(last.from, last.until)}</span>
         )}
@@ -51,26 +53,18 @@ function sinceOf({ state, store, rules, process, instances }: ListedHealth): num
 }
 
 /** What is wrong, the worst first. */
-function causeOf({ health, rates }: LiveEvent) {
-  const { store, rules, process, instances, state } = health;
+function causeOf({ store, rules, process, instances, state }: ListedHealth, rates: LiveEvent['rates']) {
   const failing = rates?.storeErrors ?? 0;
   // Other instances mostly have the same trouble.
   const own = [store, rules, process].filter((part) => part.state === state);
   const wrong = state === 'green' ? [] : own.length > 0 ? own : [instances];
-  return wrong.map((part) => (
-    <p key={part.text}>
-      {part === store && failing > 0 && <b>{measure(failing)} calls/s fail. </b>}
-      <b class={failing > 0 ? 'plain' : ''}>{shown(capital(part.text))}.</b>
-      {part.todo !== null && [
-        ' To do: ',
-        <Link key="todo" href={addressOf('help', { of: part.todo.link })} text={part.todo.text} />,
-        '.',
-      ]}
-      {part === rules &&
-        rules.isRejected && [
-          ' ',
-          <Link key="why" href={addressOf('rules', { view: 'rejected' })} text="What is wrong" />,
-        ]}
+  const why = <Link href={addressOf('rules', { view: 'rejected' })} text="What is wrong" />;
+  return wrong.map(({ text, todo }) => (
+    <p key={text}>
+      {text === store.text && failing > 0 && <b>{measure(failing)} calls/s fail. </b>}
+      <b class={failing > 0 ? 'plain' : ''}>{shown(capital(text))}.</b>
+      {todo !== null && [' To do: ', <Link href={addressOf('help', { of: todo.link })} text={todo.text} />, '. ']}
+      {text === rules.text && rules.isRejected && why}
     </p>
   ));
 }
@@ -102,9 +96,4 @@ function rulesText({ health, loaded }: LiveEvent): string {
   if (health.rules.isRejected) return 'rejected';
   // Where there is more to be said, it has no room.
   return `${count(loaded.rules)}${health.state === 'green' ? `, loaded ${shortClock(secondsOf(loaded.at))}` : ''}`;
-}
-
-/** Names stay as they are: `weir-1 is red`. */
-function capital(sentence: string): string {
-  return /^\S+ is /.test(sentence) ? sentence : sentence.charAt(0).toUpperCase() + sentence.slice(1);
 }

@@ -12,7 +12,7 @@ import { visibleLine } from '../src/text/visible';
  */
 export function shown(content: ComponentChildren): ComponentChildren {
   if (typeof content !== 'string') return content;
-  const parts = visibleLine(shortened(content)).split(/(?<=[.,/_])(?=[^.,/_])(?<!\d,(?=\d))/);
+  const parts = visibleLine(shortened(content)).split(/(?<=[.,/_])(?=[^.,/_])(?<!\d[.,](?=\d))/);
   return <bdi class="name">{parts.flatMap((part, index) => (index === 0 ? [part] : [<wbr key={index} />, part]))}</bdi>;
 }
 
@@ -34,6 +34,11 @@ export function Link({ href, text, kind }: LinkProps) {
 /** What there is of some texts. */
 export function listed(texts: readonly (string | false | null | undefined)[], separator = ', '): string {
   return texts.filter(Boolean).join(separator);
+}
+
+/** As a sentence begins; names stay as they are: `weir-1 (10.0.0.5:6070) is red`. */
+export function capital(sentence: string): string {
+  return /^\S+(?: \(\S+\))? is /.test(sentence) ? sentence : sentence.charAt(0).toUpperCase() + sentence.slice(1);
 }
 
 /** With commas between thousands. Formatters of the browser take a tenth of a second to be made. */

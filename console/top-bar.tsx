@@ -15,9 +15,9 @@ export function TopBar({ page, onToken }: { readonly page: string; readonly onTo
   const tokenText = useStore(token) === '' ? 'Enter a token' : 'Forget the token';
   const [isOpen, setOpen] = useState(false);
   const isOther = LINKS.slice(MAIN_PAGES).some(([name]) => name === page);
-  function askForToken(): void {
-    setOpen(false);
-    onToken();
+  // Anything else in the menu closes it.
+  function toggle({ target }: Event): void {
+    setOpen(!isOpen && (target as Element).closest('.more') !== null);
   }
   function skip(event: Event): void {
     event.preventDefault();
@@ -34,24 +34,23 @@ export function TopBar({ page, onToken }: { readonly page: string; readonly onTo
         </svg>
         weir
       </a>
-      <nav aria-label="Pages" class={isOpen ? 'open' : ''}>
+      <nav aria-label="Pages" class={isOpen ? 'open' : ''} onClick={toggle}>
         {LINKS.map(([name, [title, , icon]], index) => (
           <a
             key={name}
             class={index < MAIN_PAGES ? '' : 'other'}
             href={addressOf(name)}
             aria-current={name === page ? 'page' : undefined}
-            onClick={() => setOpen(false)}
           >
             <Icon name={icon} />
             {title}
           </a>
         ))}
-        <button class={`more ${isOther ? 'here' : ''}`} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <button class={`more ${isOther ? 'here' : ''}`} aria-expanded={isOpen}>
           <Icon name="more" />
           More
         </button>
-        <button class="other narrow" onClick={askForToken}>
+        <button class="other narrow" onClick={onToken}>
           <Icon name="key" />
           {tokenText}
         </button>
@@ -61,7 +60,7 @@ export function TopBar({ page, onToken }: { readonly page: string; readonly onTo
       <button class="bare wide" aria-label="Dark or light" title="Dark or light" onClick={changeScheme}>
         <Icon name="theme" />
       </button>
-      <button class="bare wide" aria-label={tokenText} onClick={askForToken}>
+      <button class="bare wide" aria-label={tokenText} onClick={onToken}>
         <Icon name="key" />
         <span class="label">{tokenText}</span>
       </button>

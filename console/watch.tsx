@@ -24,16 +24,17 @@ const MOST_SECONDS = 600;
 export function WatchedCalls({ query }: { readonly query: Caller }) {
   const path = `watches?${String(new URLSearchParams({ ...query }))}`;
   const { value, error } = useAnswer<Watched>(path, { every: LOOK_INTERVAL });
-  const seconds = useRef(new Map<number, readonly [passed: number, denied: number]>());
+  const seconds = useRef(new Map<number, readonly [calls: number, denied: number]>());
   for (const [index, time] of (value?.times ?? []).entries()) {
-    const denied = value!.denied[index]!;
-    seconds.current.set(time, [value!.calls[index]! - denied, denied]);
+    seconds.current.set(time, [value!.calls[index]!, value!.denied[index]!]);
   }
   const known = [...seconds.current].sort(([one], [other]) => one - other).slice(-MOST_SECONDS);
   const [times, values] = [known.map(([time]) => time), known.map(([, each]) => each)];
+  const denied = values.map(([, each]) => each);
   const lines = outcomeLines(
-    values.map(([passed]) => passed),
-    values.map(([, denied]) => denied),
+    'calls',
+    values.map(([calls]) => calls),
+    denied,
   );
   const missing = value?.missing ?? [];
   const note = listed(['per second', missing.length > 0 && `without ${missing.join(', ')}`]);

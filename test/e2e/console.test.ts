@@ -302,7 +302,7 @@ it('the page of a caller counts its calls by the second while it is open, as a c
     return counts.calls >= 12;
   });
   expect(counts).toEqual({ calls: 12, denied: 2 });
-  const chart = page.getByRole('slider', { name: /^Calls of this caller per second: passed: .* to [1-9]/ });
+  const chart = page.getByRole('slider', { name: /^Calls of this caller per second: calls: .* to [1-9]/ });
   await chart.waitFor();
 });
 
@@ -473,7 +473,7 @@ it('Live has charts of what has happened before the page was opened, which are r
   await page.keyboard.press('r');
   expect(page.url()).toMatch(/range=5m$/);
   await page.goto(page.url().replace(/#.*|$/, '#/rules?rule=shop.user'));
-  await page.getByRole('slider', { name: 'shop.user, hits per second: passed: 0 now' }).waitFor();
+  await page.getByRole('slider', { name: 'shop.user, hits per second: hits: 7.0 now' }).waitFor();
 });
 
 it('every key of the list works, and links lead to where the range stays', async () => {
