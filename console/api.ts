@@ -9,14 +9,13 @@ export const token = new Store('');
 
 /** Why there is no answer: one sentence. */
 export class ApiError extends Error {
+  /** @param status of HTTP; 0 without an answer */
   constructor(
     message: string,
-    /** Of HTTP; 0 without an answer. */
     readonly status: number,
-    /** The members of the problem. */
-    readonly members: Readonly<Record<string, unknown>> = {},
+    options?: ErrorOptions,
   ) {
-    super(message);
+    super(message, options);
   }
 }
 
@@ -27,13 +26,13 @@ export async function send(path: string, init: RequestInit = {}): Promise<Respon
   let response: Response;
   try {
     response = await fetch(API + path, { ...init, headers });
-  } catch (error) {
-    throw new ApiError('the service cannot be reached: it has stopped, or the connection is interrupted', 0, { error });
+  } catch (cause) {
+    throw new ApiError('the service cannot be reached: it has stopped, or the connection is interrupted', 0, { cause });
   }
   if (response.ok) return response;
   const members = Object((await response.json().catch(() => undefined)) as unknown) as Record<string, unknown>;
   const { detail = Object(members['error']).message ?? `the answer has status ${response.status}` } = members;
-  throw new ApiError(String(detail), response.status, members);
+  throw new ApiError(String(detail), response.status);
 }
 
 export async function call<T>(path: string, init?: RequestInit): Promise<T> {

@@ -121,12 +121,7 @@ export function CallerDetails({ query, offender, asksToClear }: DetailsProps) {
         {first !== undefined && <InStore states={states} />}
       </div>
       {change !== undefined && (
-        <ChangeDialog
-          query={query}
-          change={change}
-          onConfirm={(confirmed) => void confirm(confirmed)}
-          onClose={() => setAsked(undefined)}
-        />
+        <ChangeDialog query={query} change={change} onConfirm={confirm} onClose={() => setAsked(undefined)} />
       )}
     </>
   );

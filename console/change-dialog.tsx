@@ -10,7 +10,7 @@ import { count, limitText, shown } from './text';
 interface ChangeDialogProps {
   readonly query: Caller;
   readonly change: Change;
-  readonly onConfirm: (change: Change) => void;
+  readonly onConfirm: (change: Change) => Promise<void>;
   readonly onClose: () => void;
 }
 
@@ -27,7 +27,7 @@ export function ChangeDialog({ query, change: { states, value }, onConfirm, onCl
   const isShared = store !== undefined && store.servers.length > 0;
   function submit(event: Event): void {
     event.preventDefault();
-    onConfirm({ states, value: after, reason: reason.trim() });
+    void onConfirm({ states, value: after, reason: reason.trim() });
   }
   return (
     <Dialog title={`${isClear ? 'Clear' : 'Set'} ${what} of ${query.descriptor.slice(0, 80)}?`} onClose={onClose}>

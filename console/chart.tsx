@@ -3,19 +3,7 @@ import type { History } from '../src/operators/live-answers';
 import { spanOf, useRange } from './fleet-answer';
 import { happeningsOf, outagesOf } from './happenings';
 import type { Series } from './history';
-import {
-  Bands,
-  Ends,
-  Events,
-  type Frame,
-  Key,
-  type LineTone,
-  Lines,
-  piecesOf,
-  tickText,
-  ticksOf,
-  timesOf,
-} from './plot';
+import { Bands, Ends, Events, type Frame, Key, type LineTone, Lines, tickText, ticksOf, timesOf } from './plot';
 import { clock, duration, measure, shortClock } from './text';
 
 export interface ChartLine {
@@ -128,12 +116,7 @@ export function Chart({ label, history, lines: all, height = 214, format = measu
         <Bands outages={outages} frame={frame} />
         {lines.map(({ name, values, tone, isArea = false }) => (
           <g key={name} class={`line ${tone}`}>
-            <Lines
-              pieces={piecesOf(values, { ...history, times }, frame)}
-              tone={tone}
-              isArea={isArea}
-              bottom={bottom}
-            />
+            <Lines {...history} times={times} values={values} frame={frame} tone={tone} isArea={isArea} />
           </g>
         ))}
         <Events

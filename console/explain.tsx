@@ -30,6 +30,7 @@ export function ExplainPage() {
   const isSent = isWritten && problem === undefined;
   const body = isSent ? bodyOf(written) : '';
   const answer = useAnswer<Explanation>(isSent ? 'explanations' : undefined, { body });
+  const command = answer.value && commandOf(written);
   return (
     <>
       <PageBar title="Explain" text="What would be answered to a call, and why. Nothing is counted" />
@@ -42,7 +43,11 @@ export function ExplainPage() {
           {answer.value?.descriptors.map((descriptor, index) => (
             <Descriptor key={index} descriptor={descriptor} written={written} index={index} />
           ))}
-          {answer.value !== undefined && <Command text={commandOf(written)} />}
+          {command !== undefined && (
+            <Card title="As a command" columns={12} end={<CopyButton text={command} label="Copy the command" />}>
+              <pre class="foot">{command}</pre>
+            </Card>
+          )}
           {!isSent && problem === undefined && <p class="c12 empty">Choose or paste a request.</p>}
         </div>
       </div>
@@ -130,16 +135,6 @@ function RecentCalls() {
         </p>
       ))}
     </>
-  );
-}
-
-function Command({ text }: { readonly text: string }) {
-  return (
-    <Card title="As a command" columns={12} end={<CopyButton text={text} label="Copy the command" />}>
-      <pre class="foot" tabIndex={0}>
-        {text}
-      </pre>
-    </Card>
   );
 }
 

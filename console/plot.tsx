@@ -24,12 +24,16 @@ export interface Frame {
   readonly bottom: number;
 }
 
-/** The points of a line, in pieces: there is a gap where there were no samples. */
-export function piecesOf(
-  values: Series,
-  { times, interval }: Pick<History, 'times' | 'interval'>,
-  { x, y }: Pick<Frame, 'x' | 'y'>,
-): readonly (readonly string[])[] {
+interface LinesProps extends Pick<History, 'times' | 'interval'> {
+  readonly values: Series;
+  /** The area below the line ends at its bottom. */
+  readonly frame: Pick<Frame, 'x' | 'y' | 'bottom'>;
+  readonly tone?: LineTone;
+  readonly isArea?: boolean;
+}
+
+/** A line, in pieces: there is a gap where there were no samples. */
+export function Lines({ values, times, interval, frame: { x, y, bottom }, tone = 'pass', isArea = false }: LinesProps) {
   const pieces: string[][] = [];
   let before = -Infinity;
   for (const [index, time] of times.entries()) {
@@ -39,18 +43,6 @@ export function piecesOf(
     pieces.at(-1)!.push(`${x(time).toFixed(1)},${y(value).toFixed(1)}`);
     before = time;
   }
-  return pieces;
-}
-
-interface LinesProps {
-  readonly pieces: ReturnType<typeof piecesOf>;
-  readonly tone: LineTone;
-  readonly isArea: boolean;
-  /** Where the area below the line ends. */
-  readonly bottom: number;
-}
-
-export function Lines({ pieces, tone, isArea, bottom }: LinesProps) {
   // A single sample is a dot.
   const lines = pieces.map((piece) => `M${piece.join('L')}${piece.length === 1 ? 'h.1' : ''}`);
   const areas = pieces.map((piece) => `M${piece[0]!.split(',')[0]},${bottom}L${piece.join('L')}V${bottom}Z`);
@@ -77,20 +69,25 @@ export function Bands({ outages, frame }: { readonly outages: readonly Outage[];
         const [left, right] = [x(from), x(until ?? now)];
         const after = outages[index + 1] === undefined ? width : x(outages[index + 1]!.from);
         const short = until === undefined ? `down since ${clock(from)}` : `down ${duration(until - from)}`;
-        const texts = [outageText(outage), short].map((text) => ({ text, length: text.length * CHARACTER }));
-        const ahead = texts.find(({ length }) => left >= used && left + length < after);
-        const behind = texts.find(({ length }) => right - length > used);
-        const isAhead = ahead !== undefined && ahead.length >= (behind?.length ?? 0);
-        const shown = isAhead ? ahead : behind;
-        if (shown !== undefined) used = (isAhead ? left + shown.length : right) + 8;
+        const places = [outageText(outage), short].flatMap((text) => {
+          const [ahead, behind] = [left + text.length * CHARACTER, right - text.length * CHARACTER];
+          return [
+            { text, at: left, anchor: 'start', end: ahead, hasRoom: left >= used && ahead < after } as const,
+            { text, at: right, anchor: 'end', end: right, hasRoom: behind > used } as const,
+          ];
+        });
+        const place = places.find(({ hasRoom }) => hasRoom);
+        if (place !== undefined) used = place.end + 8;
         return (
           <g key={from} class="band">
             <rect x={left} y={top} width={Math.max(2, right - left)} height={bottom - top} fill="url(#hatch)" />
             <line x1={left} x2={left} y1={top - 6} y2={bottom} />
             {until !== undefined && <line x1={right} x2={right} y1={top - 6} y2={bottom} />}
-            <text x={isAhead ? left : right} y={top - 12} text-anchor={isAhead ? 'start' : 'end'}>
-              {shown?.text}
-            </text>
+            {place !== undefined && (
+              <text x={place.at} y={top - 12} text-anchor={place.anchor}>
+                {place.text}
+              </text>
+            )}
           </g>
         );
       })}

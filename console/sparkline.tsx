@@ -2,7 +2,7 @@ import type { History } from '../src/operators/live-answers';
 import { spanOf, useRange } from './fleet-answer';
 import { outagesOf } from './happenings';
 import type { Series } from './history';
-import { type LineTone, Lines, piecesOf } from './plot';
+import { type LineTone, Lines } from './plot';
 
 interface SparklineProps {
   readonly history: Pick<History, 'times' | 'interval' | 'marks'>;
@@ -21,13 +21,13 @@ export function Sparkline({ history, values, tone = 'pass' }: SparklineProps) {
   function y(value: number): number {
     return 30 - (value / most) * 28;
   }
-  const pieces = piecesOf(shown, { ...history, times: history.times.slice(first) }, { x, y });
+  const times = history.times.slice(first);
   return (
     <svg class={`spark line ${tone}`} viewBox="0 0 100 30" preserveAspectRatio="none" aria-hidden="true">
       {outagesOf(history.marks).map(({ from: begin, until: end = until }) => (
         <rect key={begin} class="outage" x={x(begin)} y="0" width={x(end) - x(begin)} height="30" />
       ))}
-      <Lines pieces={pieces} tone="pass" isArea bottom={30} />
+      <Lines {...history} times={times} values={shown} frame={{ x, y, bottom: 30 }} isArea />
     </svg>
   );
 }

@@ -16,14 +16,8 @@ export function shown(content: ComponentChildren): ComponentChildren {
   return <bdi class="name">{parts.flatMap((part, index) => (index === 0 ? [part] : [<wbr key={index} />, part]))}</bdi>;
 }
 
-interface LinkProps {
-  readonly href: string;
-  readonly text: string;
-  /** `button`, `small` … */
-  readonly kind?: string;
-}
-
-export function Link({ href, text, kind }: LinkProps) {
+/** @param kind its class: `button`, `small` … */
+export function Link({ href, text, kind }: { readonly href: string; readonly text: string; readonly kind?: string }) {
   return (
     <a class={kind} href={href}>
       {shown(text)}

@@ -425,6 +425,27 @@ it('Explain and Callers offer the domains, the keys of their rules, and callers 
   expect(await page.getByLabel('Keys').inputValue()).toBe('user');
 });
 
+it('Activity has a load of the same rules once, by whichever instances and from whichever folders, and each other one', async () => {
+  const page = await browser.open('about:blank');
+  const at = 1_800_000_000;
+  const loads = [
+    { at, instance: 'weir-0', text: '4 rules loaded, version /a/config@0123' },
+    { at: at + 2, instance: 'weir-1', text: '4 rules loaded, version /b/config@0123' },
+    { at: at + 4, instance: 'weir-0', text: '4 rules loaded, version /a/config@4567' },
+    { at: at + 6, instance: 'weir-0', text: '4 rules loaded, version /a/config@0123' },
+  ];
+  const marks = loads.map((load) => ({ kind: 'reload', ...load }));
+  await page.route(/\/api\/history/, (route) => route.fulfill({ json: { ...historyOf(null), marks } }));
+  await page.goto(`http://127.0.0.1:${shop.weir.ports.debug}/console/#/activity`);
+  const log = page.getByRole('region', { name: 'What happened' }).getByRole('listitem');
+  await log.filter({ hasText: 'Rules loaded' }).nth(2).waitFor();
+  expect(await log.filter({ hasText: 'Rules loaded' }).locator('.sub').allInnerTexts()).toEqual([
+    '4 rules loaded, version /a/config@0123 · weir-0 · what changed',
+    '4 rules loaded, version /a/config@4567 · weir-0 · what changed',
+    '4 rules loaded, version /a/config@0123 · 2 instances · what changed',
+  ]);
+});
+
 /** A history of two samples, or a third one after them. */
 function historyOf(since: string | null): object {
   const [times, values] =
@@ -469,6 +490,11 @@ it('Live has charts of what has happened before the page was opened, which are r
     '99 % within: no values',
   );
   await page.getByRole('region', { name: 'What changed' }).getByText('4 rules loaded').waitFor();
+  // Calls are those of gRPC, failed ones those of every listener: neither is a part of the other.
+  await page.keyboard.press('3');
+  const title = 'Calls over gRPC, and failed ones of all listeners, per second';
+  await page.getByRole('slider', { name: `${title}: gRPC: 7.0 now, from 1.0 to 7.0; failed: 7.0 now` }).waitFor();
+  await page.keyboard.press('4');
   expect(await page.getByRole('button', { name: 'Answer time' }).getAttribute('aria-pressed')).toBe('true');
   await page.keyboard.press('r');
   expect(page.url()).toMatch(/range=5m$/);
