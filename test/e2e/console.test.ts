@@ -81,7 +81,7 @@ it('Live shows what happens, the rules that are hit and the callers that are lim
   expect(await page.title()).toBe('Live · weir');
   const rules = page.getByRole('region', { name: 'Busiest rules' }).first();
   await shop.weir.until('a rule with denials', async () => {
-    await shop.hit('ann', 3);
+    await shop.hit('ann', 9);
     return /shop\.user/.test(await rules.innerText());
   });
   await page.getByText('The operator token is needed to see what callers have sent.').waitFor();
