@@ -7,7 +7,7 @@ import { LocalCounts } from '../limiter/local-counts';
 import { HeavyHitters } from '../limiter/heavy-hitters';
 import { type ConditionEvent, PassingConditions } from '../log/condition-log';
 import { LocalDecisions } from '../operators/decisions';
-import { Watches } from '../operators/watches';
+import { Watches } from '../operators/fleet/watches';
 import { type ReservationsOptions, StoredReservations } from '../reservations/reservations';
 import type { LoadedSettings } from '../settings/read-settings';
 import { storeAbilities } from '../settings/stores';

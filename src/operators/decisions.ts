@@ -16,7 +16,7 @@ import type { CounterChange, CounterQuery, CounterState, NoCounter } from './ans
 import { MAX_RESERVED_DESCRIPTORS } from '../streams/ports/reservations';
 import { type CountersOptions, OperatedCounters, openReservationsOf } from './counters';
 import { inTime } from './in-time';
-import type { WatchCounts, WatchedCaller, Watches } from './watches';
+import type { WatchCounts, WatchedCaller, Watches } from './fleet/watches';
 
 /**
  * What only the processes that decide can answer. A method rejects with a `DecisionError` when the counter store fails.

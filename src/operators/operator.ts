@@ -10,18 +10,18 @@ import {
 import type { ListedLoad, ListedSetting } from './answers';
 import { excerpt } from '../text/excerpt';
 import { boundedText } from '../text/table-key';
-import { Changes } from './changes';
+import { Changes } from './fleet/changes';
 import type { Configurations } from './configurations';
 import type { DecisionOperator } from './decisions';
 import { isoTime } from '../text/iso-time';
-import { type FindPeers, FleetView } from './fleet';
+import { type FindPeers, FleetView } from './fleet/fleet';
 import { type HealthOptions, HealthView, worstOf } from './health';
-import { type HistoryOptions, type HistoryQuery, HistoryRecorder, type RecordedHistory } from './history';
-import { LiveView } from './live';
+import { type HistoryOptions, type HistoryQuery, HistoryRecorder, type RecordedHistory } from './history/history';
+import { LiveView } from './history/live';
 import type { Change, Fleet, InstanceReport, ListedHealth, LiveEvent } from './live-answers';
-import { type Compared, LISTED_OFFENDERS, LISTED_RULES, LONGEST_REPORTED } from './merge-reports';
+import { type Compared, LISTED_OFFENDERS, LISTED_RULES, LONGEST_REPORTED } from './fleet/merge-reports';
 import { type RuleListing, type RuleQuery, listRules } from './rules';
-import type { FleetWatch, WatchedCaller } from './watches';
+import type { FleetWatch, WatchedCaller } from './fleet/watches';
 
 /** How much of a rejection is in an event, in characters, and how many callers. */
 const REASON = 1_000;

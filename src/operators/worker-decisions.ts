@@ -7,7 +7,7 @@ import type { RateLimitRequest } from '../limiter/request';
 import type { OffenderSource } from '../streams/ports/offender-source';
 import type { CounterChange, CounterQuery, CounterState, NoCounter } from './answers';
 import type { DecisionOperator, LocalDecisions } from './decisions';
-import { type WatchCounts, type WatchedCaller, sumOfCounts } from './watches';
+import { type WatchCounts, type WatchedCaller, sumOfCounts } from './fleet/watches';
 
 /** The methods that a worker answers, with the type of their JSON: parameters, result. */
 interface WorkerMethods {

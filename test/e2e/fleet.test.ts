@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { ADMIN } from '../../src/cli/admin/admin';
 import type { Change, Fleet, History, ListedHealth } from '../../src/operators/live-answers';
-import type { FleetWatch } from '../../src/operators/watches';
+import type { FleetWatch } from '../../src/operators/fleet/watches';
 import { runOf } from '../cli/run-program';
 import { freePorts } from '../support/processes/free-ports';
 import { SilentPeer } from '../support/servers/silent-peer';

@@ -4,7 +4,7 @@ import { DecisionError } from '../../src/counting/decision-error';
 import { DEFAULT_OPTIONS } from '../../src/limiter/options';
 import { Limiter } from '../../src/limiter/limiter';
 import { NO_OFFENDERS } from '../../src/limiter/offender';
-import { Watches } from '../../src/operators/watches';
+import { Watches } from '../../src/operators/fleet/watches';
 import { LocalCounts } from '../../src/limiter/local-counts';
 import type { Descriptor, RateLimitRequest } from '../../src/limiter/request';
 import { CODE_NAMES, type Verdict } from '../../src/limiter/verdict';

@@ -1,6 +1,6 @@
 import type { LimiterOptions } from '../../src/limiter/options';
 import { NO_OFFENDERS } from '../../src/limiter/offender';
-import { Watches } from '../../src/operators/watches';
+import { Watches } from '../../src/operators/fleet/watches';
 import { LocalDecisions } from '../../src/operators/decisions';
 import type { DomainConfig } from '../../src/rules/rule-config';
 import { buildRuleset } from '../../src/rules/ruleset';

@@ -9,7 +9,7 @@ import type { Log } from '../../log/log';
 import type { CounterChange, CounterQuery, CounterState, NoCounter } from '../../operators/answers';
 import type { InstanceReport } from '../../operators/live-answers';
 import type { Operator } from '../../operators/operator';
-import { MOST_WATCHES } from '../../operators/watches';
+import { MOST_WATCHES } from '../../operators/fleet/watches';
 import { excerpt } from '../../text/excerpt';
 import { ownText } from '../../text/table-key';
 import { ipAddress } from '../../text/host-port';

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type CallTls, type HttpCall, callHttp, readAnswer } from '../../net/call-http';
 import { isPrivateAddress } from '../../net/private-addresses';
-import { type FindPeers, LEAVE_WAIT_MS, type Peer, SAMPLES_ASKED } from '../../operators/fleet';
+import { type FindPeers, LEAVE_WAIT_MS, type Peer, SAMPLES_ASKED } from '../../operators/fleet/fleet';
 import { type HostPort, formatHostPort } from '../../text/host-port';
 import { codeOf } from '../../text/thrown';
 import type { CurrentToken } from './authorization';

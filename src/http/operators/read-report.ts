@@ -1,9 +1,9 @@
-import { MOST_PEERS, SAMPLES_ASKED } from '../../operators/fleet';
-import { MARKS_SENT } from '../../operators/history';
+import { MOST_PEERS, SAMPLES_ASKED } from '../../operators/fleet/fleet';
+import { MARKS_SENT } from '../../operators/history/history';
 import type { Change, History, HistoryMark, InstanceReport, LiveRates, PeerReport } from '../../operators/live-answers';
-import { RULES_OF_OTHERS } from '../../operators/recording';
-import { LISTED_OFFENDERS, LISTED_RULES, LONGEST_REPORTED, MOST_SETTINGS } from '../../operators/merge-reports';
-import { WATCHED_SECONDS, type WatchCounts } from '../../operators/watches';
+import { RULES_OF_OTHERS } from '../../operators/history/recording';
+import { LISTED_OFFENDERS, LISTED_RULES, LONGEST_REPORTED, MOST_SETTINGS } from '../../operators/fleet/merge-reports';
+import { WATCHED_SECONDS, type WatchCounts } from '../../operators/fleet/watches';
 import { CONDITIONS } from '../../streams/server-report';
 import { messageOf } from '../../text/thrown';
 import { boundedText, ownText } from '../../text/table-key';

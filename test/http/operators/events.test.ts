@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileOptions } from '../../sources/rule-files/watched-rules';
 import { PendingChange, RuleReader } from '../../../src/sources/rule-files/rule-reader';
 import { RecentConfigurations } from '../../../src/operators/configurations';
-import { LiveView } from '../../../src/operators/live';
+import { LiveView } from '../../../src/operators/history/live';
 import { Operator } from '../../../src/operators/operator';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RuleFolder } from '../../support/data/rule-folder';

@@ -5,7 +5,7 @@ import type { HttpTls } from '../../../src/http/tls-acceptor';
 import type { OffenderSummary } from '../../../src/limiter/offender';
 import { RecentConfigurations } from '../../../src/operators/configurations';
 import { LocalDecisions } from '../../../src/operators/decisions';
-import { Watches } from '../../../src/operators/watches';
+import { Watches } from '../../../src/operators/fleet/watches';
 import { Operator, type OperatorOptions } from '../../../src/operators/operator';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';

@@ -1,6 +1,6 @@
 import { readWatch } from '../../../src/http/operators/read-report';
 import { RecentConfigurations } from '../../../src/operators/configurations';
-import { FleetWatched, MOST_WATCHES, WATCHED_SECONDS, Watches } from '../../../src/operators/watches';
+import { FleetWatched, MOST_WATCHES, WATCHED_SECONDS, Watches } from '../../../src/operators/fleet/watches';
 import { rulesetOf } from '../../support/data/rules';
 import { heapAfterCollection } from '../../support/processes/collect-garbage';
 import { ServedApi } from './served-api';

@@ -1,9 +1,9 @@
-import { countedEntries, countedValue } from '../limiter/cache-key';
-import type { Decision } from '../limiter/decision';
-import type { Entry } from '../limiter/request';
-import type { Resolution } from '../limiter/resolution';
-import { Code } from '../limiter/verdict';
-import type { DecisionLog } from '../streams/in-flight-decision';
+import { countedEntries, countedValue } from '../../limiter/cache-key';
+import type { Decision } from '../../limiter/decision';
+import type { Entry } from '../../limiter/request';
+import type { Resolution } from '../../limiter/resolution';
+import { Code } from '../../limiter/verdict';
+import type { DecisionLog } from '../../streams/in-flight-decision';
 
 /** Callers that are watched at a time. */
 export const MOST_WATCHES = 16;

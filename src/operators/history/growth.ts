@@ -1,7 +1,7 @@
-import { QuantileSketch } from '../statistics/quantile-sketch';
-import type { RuleStatistics } from '../statistics/rule-statistics';
-import { SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../statistics/statistics';
-import type { LiveRates } from './live-answers';
+import { QuantileSketch } from '../../statistics/quantile-sketch';
+import type { RuleStatistics } from '../../statistics/rule-statistics';
+import { SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../../statistics/statistics';
+import type { LiveRates } from '../live-answers';
 
 const CALLS = 'ratelimit_server.ShouldRateLimit.total_requests';
 const RESPONSE_TIME = 'ratelimit_server.ShouldRateLimit.response_time';

@@ -1,4 +1,4 @@
-import type { History, HistoryMark } from './live-answers';
+import type { History, HistoryMark } from '../live-answers';
 
 /** Seconds between two samples, which all instances take at the same multiples of it. */
 export const INTERVAL = 10;

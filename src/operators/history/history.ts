@@ -1,13 +1,13 @@
-import { RecentCount } from '../limiter/recent-count';
-import { escapeStatisticsKey } from '../statistics/escape';
-import { RULE_PREFIX, type Statistics } from '../statistics/statistics';
-import { type ShownServers, sumOfRates } from '../streams/server-views';
-import { counted } from '../text/counted';
-import { excerpt, shortened } from '../text/excerpt';
-import type { RecentConfigurations } from './configurations';
+import { RecentCount } from '../../limiter/recent-count';
+import { escapeStatisticsKey } from '../../statistics/escape';
+import { RULE_PREFIX, type Statistics } from '../../statistics/statistics';
+import { type ShownServers, sumOfRates } from '../../streams/server-views';
+import { counted } from '../../text/counted';
+import { excerpt, shortened } from '../../text/excerpt';
+import type { RecentConfigurations } from '../configurations';
 import { Growth } from './growth';
-import type { EventMark, History, InstanceReport, LiveRates, LiveRule } from './live-answers';
-import type { StoreInUse } from './health';
+import type { EventMark, History, InstanceReport, LiveRates, LiveRule } from '../live-answers';
+import type { StoreInUse } from '../health';
 import { Outages } from './outages';
 import { INTERVAL, RULES_OF_OTHERS, RuleLines, Recording, SAMPLES, RATES, mergeLine, mergeLines } from './recording';
 

@@ -1,4 +1,4 @@
-import type { Change } from './live-answers';
+import type { Change } from '../live-answers';
 
 /** Changes that are kept. */
 const MOST = 200;

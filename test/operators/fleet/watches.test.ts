@@ -1,10 +1,10 @@
-import type { Decision } from '../../src/limiter/decision';
-import { MOST_WATCHES, WATCHED_MS, Watches } from '../../src/operators/watches';
-import type { DecisionLog } from '../../src/streams/in-flight-decision';
-import { descriptor } from '../support/data/requests';
-import { type RuleSketch, rulesetOf } from '../support/data/rules';
-import { TestService } from '../support/data/service';
-import { call, perMinute } from '../limiter/serve';
+import type { Decision } from '../../../src/limiter/decision';
+import { MOST_WATCHES, WATCHED_MS, Watches } from '../../../src/operators/fleet/watches';
+import type { DecisionLog } from '../../../src/streams/in-flight-decision';
+import { descriptor } from '../../support/data/requests';
+import { type RuleSketch, rulesetOf } from '../../support/data/rules';
+import { TestService } from '../../support/data/service';
+import { call, perMinute } from '../../limiter/serve';
 
 const START = 1_699_920_010_000;
 

@@ -1,8 +1,8 @@
-import type { RuleStatistics } from '../statistics/rule-statistics';
-import { type Statistics, statisticsKeyOf } from '../statistics/statistics';
+import type { RuleStatistics } from '../../statistics/rule-statistics';
+import { type Statistics, statisticsKeyOf } from '../../statistics/statistics';
 import { type Grown, Growth, mapRates } from './growth';
-import type { LiveEvent, LiveRule } from './live-answers';
-import { shortened } from '../text/excerpt';
+import type { LiveEvent, LiveRule } from '../live-answers';
+import { shortened } from '../../text/excerpt';
 
 /** Milliseconds after which a measurement has no part in the next event: no event was read meanwhile. */
 const OLD = 5_000;

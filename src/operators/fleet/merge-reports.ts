@@ -1,7 +1,7 @@
-import { mergingOffenders, shownOffender } from '../limiter/offender';
+import { mergingOffenders, shownOffender } from '../../limiter/offender';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { mapRates } from './growth';
-import type { Fleet, FleetAspect, FleetDifference, InstanceReport, LiveRule } from './live-answers';
+import { mapRates } from '../history/growth';
+import type { Fleet, FleetAspect, FleetDifference, InstanceReport, LiveRule } from '../live-answers';
 
 /** How many rules and callers are listed, of all instances and in the report of one. */
 export const LISTED_RULES = 20;

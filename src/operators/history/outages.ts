@@ -1,10 +1,10 @@
-import type { Trouble } from '../streams/server-report';
-import { QUIET } from '../streams/server-state';
-import type { ShownServer } from '../streams/server-views';
-import { counted } from '../text/counted';
-import { shortened } from '../text/excerpt';
-import { TROUBLES, durationText } from './health';
-import type { OutageMark } from './live-answers';
+import type { Trouble } from '../../streams/server-report';
+import { QUIET } from '../../streams/server-state';
+import type { ShownServer } from '../../streams/server-views';
+import { counted } from '../../text/counted';
+import { shortened } from '../../text/excerpt';
+import { TROUBLES, durationText } from '../health';
+import type { OutageMark } from '../live-answers';
 
 /** Outages that are kept. */
 const MOST = 200;

@@ -1,10 +1,10 @@
-import { type FindPeers, FleetView, type Peer } from '../../src/operators/fleet';
-import type { Change, History, InstanceReport } from '../../src/operators/live-answers';
-import { mergeReports } from '../../src/operators/merge-reports';
-import type { WatchCounts } from '../../src/operators/watches';
-import { listedOffender } from '../support/data/offenders';
-import { until } from '../support/waiting/until';
-import { reportOf } from '../support/servers/large-peers';
+import { type FindPeers, FleetView, type Peer } from '../../../src/operators/fleet/fleet';
+import type { Change, History, InstanceReport } from '../../../src/operators/live-answers';
+import { mergeReports } from '../../../src/operators/fleet/merge-reports';
+import type { WatchCounts } from '../../../src/operators/fleet/watches';
+import { listedOffender } from '../../support/data/offenders';
+import { until } from '../../support/waiting/until';
+import { reportOf } from '../../support/servers/large-peers';
 
 type Changes = Partial<InstanceReport> & { readonly state?: InstanceReport['health']['state'] };
 

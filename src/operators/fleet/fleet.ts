@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { counted } from '../text/counted';
-import { excerpt } from '../text/excerpt';
-import { messageOf } from '../text/thrown';
-import { ownText } from '../text/table-key';
-import { inTime } from './in-time';
+import { counted } from '../../text/counted';
+import { excerpt } from '../../text/excerpt';
+import { messageOf } from '../../text/thrown';
+import { ownText } from '../../text/table-key';
+import { inTime } from '../in-time';
 import type { Changes } from './changes';
-import type { HistoryRecorder } from './history';
+import type { HistoryRecorder } from '../history/history';
 import type {
   Change,
   Fleet,
@@ -15,7 +15,7 @@ import type {
   InstanceReport,
   ListedHealth,
   PeerReport,
-} from './live-answers';
+} from '../live-answers';
 import { type Compared, type Differences, differencesOf, mergeReports } from './merge-reports';
 import { type FleetWatch, FleetWatched, type WatchCounts, type WatchedCaller } from './watches';
 
