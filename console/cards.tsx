@@ -18,7 +18,7 @@ export interface Figure {
   readonly isBad?: boolean;
   readonly spark: Series;
   readonly tone: LineTone;
-  /** Of the chart. */
+  /** The title of the chart. */
   readonly title: string;
   readonly lines: readonly ChartLine[];
   readonly format: (value: number | null | undefined) => string;
@@ -32,7 +32,7 @@ function combined(lines: readonly Series[], make: (values: readonly number[]) =>
   });
 }
 
-/** Of hits, without those that shadow mode has allowed. */
+/** The limited share of hits, without those that shadow mode has allowed. */
 export function limitedShare(rates: LiveRates | null | undefined): number | undefined {
   return rates ? shareOf(rates.over - rates.shadow, rates.within + rates.over) : undefined;
 }

@@ -68,7 +68,7 @@ export function outageText({ from, until, servers }: Outage): string {
   return `${what} down ${spanText(from, until)}`;
 }
 
-/** Of some, a view of the rules says more. */
+/** How each event is shown; a view of the rules says more of some. */
 const EVENTS: Readonly<Record<EventMark['kind'], readonly [Shape, title: string, view?: string, label?: string]>> = {
   start: ['start', 'Instance started'],
   stop: ['stop', 'Instance stopped'],

@@ -16,7 +16,7 @@ export interface Frame {
   readonly y: (value: number) => number;
   /** The last time that is shown. */
   readonly until: number;
-  /** Of the whole chart. */
+  /** The width of the whole chart. */
   readonly width: number;
   readonly left: number;
   readonly right: number;

@@ -53,7 +53,7 @@ export function isLimiting(rates: Rates | undefined): boolean {
   return (rates?.over ?? 0) > 0;
 }
 
-/** Of the hits at present, or else of all since the start. */
+/** The limited share of the hits at present, or else of all since the start. */
 export function limitedShareOf({ rule }: Row, rates: Rates | undefined): number | undefined {
   if (rates !== undefined && rates.hits > 0) return shareOf(rates.over, rates.hits);
   return rule?.totals === null ? undefined : shareOf(rule?.totals.over, rule?.totals.hits);

@@ -56,6 +56,8 @@ function commentWidth({ report, sourceCode }) {
 }
 
 const RIDDLE = /^[\s*]*(?<words>The same|That of|Those|Theirs|As there|It|They|These)\b/;
+// In the code of a function, where comments are of single lines, these words may belong to the line below.
+const RIDDLE_OF_BLOCK = /^[\s*]*(?<words>Its|Of|Or|Such)\b/;
 
 // Comments of single lines that follow each other are one comment.
 function commentSubject({ report, sourceCode }) {
@@ -72,7 +74,8 @@ function commentSubject({ report, sourceCode }) {
     Program() {
       const comments = sourceCode.getAllComments();
       for (const [index, comment] of comments.entries()) {
-        const words = RIDDLE.exec(comment.value)?.groups.words;
+        const match = RIDDLE.exec(comment.value) ?? (comment.type === 'Block' && RIDDLE_OF_BLOCK.exec(comment.value));
+        const words = match?.groups?.words;
         if (words === undefined || continues(comment, comments[index - 1])) continue;
         report({
           loc: comment.loc,

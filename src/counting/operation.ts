@@ -63,8 +63,8 @@ export interface Counted {
 export interface Group {
   readonly mode: 'stop_when_over' | 'all_or_nothing';
   /**
-   * Of `stop_when_over`: whether the request is over in any case, so that only those are added that exceed their limits
-   * or would.
+   * Whether the request is over in any case, so that `stop_when_over` adds only those that exceed their limits or
+   * would.
    */
   readonly isOver?: boolean;
 }

@@ -55,8 +55,8 @@ export interface RuleConfig {
 /** How a rule counts and reports, apart from its limits. Rules with the same options share one object. */
 export interface RuleOptions {
   /**
-   * Its limits are those of `rate_limits`: their statistics and keys are other ones than those of `rate_limit`, also of
-   * a single one.
+   * Whether the limits are those of `rate_limits`: their statistics and keys are other ones than those of `rate_limit`,
+   * also of a single one.
    */
   readonly hasLimitList: boolean;
   /** A call that one of the limits denies counts on none of them. */

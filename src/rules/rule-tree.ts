@@ -69,8 +69,8 @@ export class Rule {
   }
 
   /**
-   * Its only limit, or the first one. Undefined: no limit, because the rule allows everything or only contains nested
-   * rules.
+   * The only limit of the rule, or the first one. Undefined: no limit, because the rule allows everything or only
+   * contains nested rules.
    */
   get limit(): RuleLimit | undefined {
     return this.limits[0];

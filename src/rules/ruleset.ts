@@ -51,7 +51,7 @@ export interface Ruleset {
    */
   readonly withScripts: Rule | undefined;
   /**
-   * Of the rules that need such a store, those without a policy of their own for its failures:
+   * The rules that need a store with scripts, without a policy of their own for its failures:
    * STORE_FAILURE_POLICY=local does not cover them.
    */
   readonly notLocal: Named;

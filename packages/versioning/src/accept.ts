@@ -14,7 +14,7 @@ export interface Offer {
 /** What a request is answered with. */
 export interface Choice {
   readonly version: number;
-  /** Of the media type that has decided; undefined when it names none. */
+  /** The format of the media type that has decided; undefined when it names none. */
   readonly format: string | undefined;
 }
 

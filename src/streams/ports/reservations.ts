@@ -196,10 +196,10 @@ export interface OpenedReservation {
 /** A step of a change, on one counter: positive hits are added, negative ones subtracted down to 0. Plain data. */
 export interface ReservationStep extends JudgedStep {
   /**
-   * Its name among the open reservations of the counter, where it is entered or removed: `c:` if what it has added is
-   * subtracted when it expires and `s:` if that stays counted, the index of its descriptor, and the id. Of one that is
-   * cancelled when it expires, a place of `max_concurrent` has `f:`: it is free then without anything to subtract.
-   * Undefined: it has none, as it holds nothing.
+   * The name of the reservation among the open ones of the counter, where it is entered or removed: `c:` if what it has
+   * added is subtracted when it expires and `s:` if that stays counted, the index of its descriptor, and the id. Of one
+   * that is cancelled when it expires, a place of `max_concurrent` has `f:`: it is free then without anything to
+   * subtract. Undefined: it has none, as it holds nothing.
    */
   readonly member: string | undefined;
   /**
