@@ -37,7 +37,9 @@ export function readDescriptor(context: ReadContext, map: YamlMap, level: Descri
   const fields = new Fields(context, 'descriptor', [map]);
   const key = readKey(fields);
   const values = readValues(fields);
-  const { limits, zero, replaces } = readLimits(fields);
+  const read = readLimits(fields);
+  const limits = read.length === 0 ? NONE : context.shared(read.map(({ limit }) => limit));
+  const zero = read.find((each) => each.zero !== undefined)?.zero;
   const keyRange = rangeOnly(fields.get('key')?.value ?? fields.start);
   const rule: RuleConfig = {
     key,
@@ -53,7 +55,7 @@ export function readDescriptor(context: ReadContext, map: YamlMap, level: Descri
     key: keyRange,
     value: values.range === undefined ? keyRange : rangeOnly(values.range),
     zero: zero && rangeOnly(zero),
-    replaces,
+    replaces: read.flatMap(({ replaces }) => replaces),
     detailedMetric: fields.get('detailed_metric')?.key,
     valueToMetric: fields.get('value_to_metric')?.key,
   };

@@ -22,35 +22,28 @@ import { showText, type YamlMap } from './yaml/yaml-tree';
 
 const NONE: readonly never[] = [];
 
-/** The limits of a rule, with the ranges that the checks need. */
-export interface ReadLimits {
-  readonly limits: readonly RuleLimit[];
-  /** Where the first number is that is 0. */
-  readonly zero: SourceRange | undefined;
-  /** Where each name in `replaces` is. */
-  readonly replaces: readonly SourceRange[];
-}
-
-const NO_LIMITS: ReadLimits = { limits: NONE, zero: undefined, replaces: NONE };
-
-/** One limit of a rule. */
-interface ReadLimit extends Omit<ReadLimits, 'limits'> {
+/** A limit of a rule, with the ranges that the checks need. */
+interface ReadLimit {
   readonly limit: RuleLimit;
   /** Where the window of the limit is written. */
   readonly range: SourceRange;
+  /** Where its number is written, if that is 0. */
+  readonly zero: SourceRange | undefined;
+  /** Where each name in `replaces` is. */
+  readonly replaces: readonly SourceRange[];
 }
 
 /** Each limit of a rule is one more counter for each of its calls. */
 const MAX_LIMITS = 10;
 
 /** The limit of a rule, or its `rate_limits`. */
-export function readLimits(fields: Fields<'descriptor'>): ReadLimits {
+export function readLimits(fields: Fields<'descriptor'>): readonly ReadLimit[] {
   const { context } = fields;
   const maps = fields.maps('rate_limits');
   const single = readRateLimit(context, fields.maps('rate_limit'), fields.keyOf('rate_limit'));
   if (maps.length === 0) return single;
   const key = fields.keyOf('rate_limits');
-  if (single.limits.length > 0)
+  if (single.length > 0)
     context.report(key, {
       code: 'rate-limit-and-limits',
       message: 'the rule has both `rate_limit` and `rate_limits`',
@@ -72,21 +65,15 @@ export function readLimits(fields: Fields<'descriptor'>): ReadLimits {
   for (const { limit, replaces } of limits)
     for (const [index, name] of limit.replaces.entries())
       if (names.has(name)) context.report(replaces[index]!, REPLACES_ITSELF);
-  return {
-    limits: context.shared(limits.map(({ limit }) => limit)),
-    zero: limits.find(({ zero }) => zero !== undefined)?.zero,
-    replaces: limits.flatMap(({ replaces }) => replaces),
-  };
+  return limits;
 }
 
 /**
  * The limit in these mappings, if there are any. @param key that of the block, to mark in a message about an absent
  * field
  */
-export function readRateLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRange): ReadLimits {
-  if (maps.length === 0) return NO_LIMITS;
-  const { limit, zero, replaces } = readLimit(context, maps, key);
-  return { limits: context.shared([limit]), zero, replaces };
+export function readRateLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRange): readonly ReadLimit[] {
+  return maps.length === 0 ? NONE : [readLimit(context, maps, key)];
 }
 
 /** Reports what is not possible in a limit because there are others. @param before the limits before it */

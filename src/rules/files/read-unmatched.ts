@@ -53,10 +53,10 @@ function readDefault(fields: Fields<'top level'>): ReadUnmatched | undefined {
   const { context } = fields;
   const name = 'default_rate_limit';
   const key = fields.keyOf(name);
-  const { limits, replaces } = readRateLimit(context, fields.maps(name), key);
-  if (limits.length === 0) return undefined;
-  const rule = { ...DENIED, key: name, value: '', limits, ...context.source.position(key) };
-  const location = { context, key, value: key, zero: undefined, replaces };
+  const [read] = readRateLimit(context, fields.maps(name), key);
+  if (read === undefined) return undefined;
+  const rule = { ...DENIED, key: name, value: '', limits: [read.limit], ...context.source.position(key) };
+  const location = { context, key, value: key, zero: undefined, replaces: read.replaces };
   context.locations.set(rule, { ...location, detailedMetric: undefined, valueToMetric: undefined });
   return { name, context, key, rule };
 }
