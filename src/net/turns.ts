@@ -50,3 +50,25 @@ export async function* inPieces(
   }
   if (piece !== '') yield piece;
 }
+
+/**
+ * Generates something long once at a time, however many callers ask for it: those that ask while it is generated share
+ * the next one, because what they see must not be older than their request.
+ */
+export function shared<T>(generate: () => Promise<T>): () => Promise<T> {
+  /** Ends with what is generated now, or with the next one. */
+  let last: Promise<unknown> = Promise.resolve();
+  let next: Promise<T> | undefined;
+  async function generated(): Promise<T> {
+    await last;
+    next = undefined;
+    return generate();
+  }
+  return () => {
+    if (next === undefined) {
+      next = generated();
+      last = next.catch(() => undefined);
+    }
+    return next;
+  };
+}

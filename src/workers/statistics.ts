@@ -9,6 +9,7 @@ import {
   takeUntil,
   timer,
 } from 'rxjs';
+import { shared } from '../net/turns';
 import { type Change, Cursor } from '../statistics/cursor';
 import { RULE_COUNTS } from '../statistics/rule-statistics';
 import type { Statistics } from '../statistics/statistics';
@@ -58,9 +59,6 @@ export class StatisticsReporter {
   readonly #channel: Channel;
   readonly #cursor: Cursor;
   readonly #timers: Timer[] = [];
-  /** The report in flight, or the last one, and the one that follows it. */
-  #last: Promise<void> = Promise.resolve();
-  #next: Promise<void> | undefined;
 
   constructor(statistics: Statistics, channel: Channel) {
     this.#statistics = statistics;
@@ -80,13 +78,10 @@ export class StatisticsReporter {
         },
       });
     });
-    channel.serve('report_statistics', () => {
-      this.#next ??= this.#last.then(() => {
-        this.#next = undefined;
-        return (this.#last = this.report());
-      });
-      return this.#next;
-    });
+    channel.serve(
+      'report_statistics',
+      shared(() => this.report()),
+    );
   }
 
   /** Reports what has changed until now; resolves when it has been sent. Never rejects. */

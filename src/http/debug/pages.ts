@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from 'koa';
-import { inPieces } from '../../net/turns';
+import { inPieces, shared } from '../../net/turns';
 import { ruleLines } from '../../rules/ruleset';
 import type { StatisticGroup } from '../../statistics/statistics';
 import type { CurrentConfig } from '../../streams/config';
@@ -272,28 +272,6 @@ async function compileFilter(source: string): Promise<(name: string) => boolean>
     if (error instanceof RE2JSException) throw invalidRequest(`invalid re2 regex: ${error.message}`, { cause: error });
     throw error;
   }
-}
-
-/**
- * Generates something long once at a time, however many callers ask for it: those that ask while it is generated share
- * the next one, because what they see must not be older than their request.
- */
-function shared<T>(generate: () => Promise<T>): () => Promise<T> {
-  /** Ends with what is generated now, or with the next one. */
-  let last: Promise<unknown> = Promise.resolve();
-  let next: Promise<T> | undefined;
-  async function generated(): Promise<T> {
-    await last;
-    next = undefined;
-    return generate();
-  }
-  return () => {
-    if (next === undefined) {
-      next = generated();
-      last = next.catch(() => undefined);
-    }
-    return next;
-  };
 }
 
 /** An item with what it is sorted by, by code units. */
