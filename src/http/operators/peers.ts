@@ -48,17 +48,44 @@ async function peersOf(address: PeerAddress, options: PeersOptions): Promise<rea
   }
 }
 
-type Asking = Pick<HttpCall, 'method' | 'maxBytes' | 'timeoutMs'>;
-
 // oxlint-disable-next-line max-params -- what it is called, where it is, and how it is asked
-function peerAt(address: string, findIp: () => Promise<string>, of: PeerAddress, options: PeersOptions): Peer {
+function peerAt(
+  address: string,
+  findIp: () => Promise<string>,
+  { host, port, isTls }: PeerAddress,
+  { currentToken, trust }: PeersOptions,
+): Peer {
+  /** Reads what the instance answers. It is called by its IP address, which every instance accepts. */
   async function call<Answer>(
     path: string,
     read: (text: string) => Answer,
-    how: Partial<Asking> = {},
+    how: Partial<Pick<HttpCall, 'method' | 'maxBytes' | 'timeoutMs'>> = {},
   ): Promise<Answer> {
-    const asking = { maxBytes: MAX_PART_BYTES, timeoutMs: TIMEOUT_MS, ...how };
-    return callPeer(await findIp(), of, options, { path: `/api/${path}`, read, ...asking });
+    const ip = await findIp();
+    const token = currentToken();
+    if (token !== undefined && !isTls && !isPrivateAddress(ip)) {
+      throw new Error(
+        'it is not asked, as the operator token is sent only over TLS, or to loopback and private addresses',
+      );
+    }
+    let characters = 0;
+    try {
+      // Read at once: what is kept of an answer is little, and texts that are not kept for long cost less.
+      return await callHttp({
+        ...{ host: ip, port, path: `/api/${path}`, maxBytes: MAX_PART_BYTES, timeoutMs: TIMEOUT_MS, ...how },
+        headers: {
+          Accept: 'application/vnd.weir+json;version=1',
+          ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+        },
+        tls: isTls ? { name: host, ...trust() } : undefined,
+      }).then((answer) => {
+        characters = answer.text.length;
+        if (answer.status !== 200) readAnswer(answer, 'it');
+        return read(answer.text);
+      });
+    } finally {
+      await pause((REST_MS_PER_KIB * characters) / 1024);
+    }
   }
   return {
     address,
@@ -88,38 +115,4 @@ async function resolved(host: string): Promise<readonly string[]> {
     throw new Error(`its name cannot be looked up (${codeOf(cause)})`, { cause });
   });
   return (await Promise.race([found, late])).map(({ address }) => address);
-}
-
-/** Reads what the instance at an IP address answers. It is called by this address, which every instance accepts. */
-// oxlint-disable-next-line max-params -- where it is, how it is asked, and what
-async function callPeer<Answer>(
-  ip: string,
-  { host, port, isTls }: PeerAddress,
-  options: PeersOptions,
-  { read, ...what }: Asking & Pick<HttpCall, 'path'> & { readonly read: (text: string) => Answer },
-): Promise<Answer> {
-  const token = options.currentToken();
-  if (token !== undefined && !isTls && !isPrivateAddress(ip)) {
-    throw new Error(
-      'it is not asked, as the operator token is sent only over TLS, or to loopback and private addresses',
-    );
-  }
-  let characters = 0;
-  try {
-    // Read at once: what is kept of an answer is little, and texts that are not kept for long cost less.
-    return await callHttp({
-      ...{ host: ip, port, ...what },
-      headers: {
-        Accept: 'application/vnd.weir+json;version=1',
-        ...(token !== undefined && { Authorization: `Bearer ${token}` }),
-      },
-      tls: isTls ? { name: host, ...options.trust() } : undefined,
-    }).then((answer) => {
-      characters = answer.text.length;
-      if (answer.status !== 200) readAnswer(answer, 'it');
-      return read(answer.text);
-    });
-  } finally {
-    await pause((REST_MS_PER_KIB * characters) / 1024);
-  }
 }
