@@ -1,6 +1,7 @@
 import { CONDITIONS, type Fault } from '../streams/server-report';
 import { QUIET } from '../streams/server-state';
 import { type ShownServer, type ShownServers, sumOfRates } from '../streams/server-views';
+import { grouped } from '../text/grouped';
 import type { WorkerPool } from './pool';
 
 /** The servers of the stores as the workers that run have reported them last. */
@@ -18,14 +19,7 @@ export function serversOf(pool: Pick<WorkerPool, 'workers' | 'workers$'>): Shown
  * all.
  */
 export function mergeServers(seen: readonly ShownServer[]): readonly ShownServer[] {
-  const byName = new Map<string, ShownServer[]>();
-  for (const server of seen) {
-    const name = `${server.store} ${server.server}`;
-    const alike = byName.get(name);
-    if (alike === undefined) byName.set(name, [server]);
-    else alike.push(server);
-  }
-  return Array.from(byName.values(), mergeAlike);
+  return Array.from(grouped(seen, ({ store, server }) => `${store} ${server}`).values(), mergeAlike);
 }
 
 function mergeAlike(alike: readonly ShownServer[]): ShownServer {

@@ -37,18 +37,15 @@ export interface WorkerRpcOptions {
  */
 export class WorkerRpc {
   readonly #pool: WorkerPool;
-  readonly #statistics: Statistics;
-  readonly #memory: MemoryStore | undefined;
-  readonly #scheduler: SchedulerLike;
+  readonly #options: WorkerRpcOptions;
   readonly #merged: MergedStatistics;
   /** The metrics that were last received from each worker. */
   readonly #metrics = new Map<WorkerProcess, string>();
 
-  constructor(pool: WorkerPool, { statistics, memory, scheduler = asyncScheduler }: WorkerRpcOptions) {
+  constructor(pool: WorkerPool, options: WorkerRpcOptions) {
+    const { statistics, scheduler = asyncScheduler } = options;
     this.#pool = pool;
-    this.#statistics = statistics;
-    this.#memory = memory;
-    this.#scheduler = scheduler;
+    this.#options = options;
     this.#merged = new MergedStatistics(statistics, scheduler);
     statistics.gauge('ratelimit.workers.ready', () => pool.workers.filter(({ isReady }) => isReady).length);
     statistics.counter('ratelimit.workers.restarts');
@@ -73,7 +70,7 @@ export class WorkerRpc {
 
   /** The metrics of each worker process in the Prometheus text format, as far as they arrive in time. */
   async processMetrics(): Promise<readonly string[]> {
-    const late$ = timer(METRICS_DEADLINE, this.#scheduler);
+    const late$ = timer(METRICS_DEADLINE, this.#options.scheduler);
     const requests = Array.from(this.#metrics.keys(), (worker) =>
       worker.channel.request<string>(PROCESS_METRICS, null).pipe(
         // After its end, it has none.
@@ -105,9 +102,10 @@ export class WorkerRpc {
 
   #link(worker: WorkerProcess): void {
     const { channel, number } = worker;
-    if (this.#pool.restartsOf(number) > 0) this.#statistics.counter('ratelimit.workers.restarts').add(1);
+    const { statistics, memory } = this.#options;
+    if (this.#pool.restartsOf(number) > 0) statistics.counter('ratelimit.workers.restarts').add(1);
     this.#merged.add(channel);
-    if (this.#memory !== undefined) serveCounters(channel, this.#memory);
+    if (memory !== undefined) serveCounters(channel, memory);
     this.#metrics.set(worker, '');
     // What one worker removes from its local cache, because its count was reduced, the others have to remove, too.
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel

@@ -1,5 +1,6 @@
 import { RULE_ERRORS } from '../../gen/rule-errors';
 import type { Problem } from '../../rules/files/problems/problem';
+import { grouped } from '../../text/grouped';
 import { visible, visibleLine, visibleLines } from '../../text/visible';
 import { VERSION } from '../../version';
 
@@ -32,18 +33,6 @@ export function casesOfRules(problems: readonly Problem[], paths: readonly strin
   return [...new Set([...paths, ...byFile.keys()])].map((file) => {
     return { file, name: 'the rules load', findings: (byFile.get(file) ?? []).map(findingOf) };
   });
-}
-
-/** The items by their keys, in order. */
-export function grouped<Item>(items: Iterable<Item>, keyOf: (item: Item) => string): ReadonlyMap<string, Item[]> {
-  const groups = new Map<string, Item[]>();
-  for (const item of items) {
-    const key = keyOf(item);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [item]);
-    else group.push(item);
-  }
-  return groups;
 }
 
 /** Prints what was found for another program. */

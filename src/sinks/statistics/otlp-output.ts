@@ -7,6 +7,7 @@ import type { LoadedSettings } from '../../settings/read-settings';
 import { ConditionLog } from '../../log/condition-log';
 import type { Log } from '../../log/log';
 import type { StatisticsOutput } from '../../streams/ports/statistics-output';
+import { grouped } from '../../text/grouped';
 import { asError } from '../../text/thrown';
 import { type ExportResult, type Exporter, hasSucceeded, headersInFiles, metricExporter } from '../otlp/exporters';
 import { resourceOf, withDiagnostics } from '../otlp/setup';
@@ -138,13 +139,8 @@ export class OtlpOutput implements StatisticsOutput {
 }
 
 function metricsOf(points: readonly Point[]): readonly MetricData[] {
-  const byFamily = new Map<FamilyPoints, Point['data'][]>();
-  for (const { family, data } of points) {
-    const ofFamily = byFamily.get(family);
-    if (ofFamily === undefined) byFamily.set(family, [data]);
-    else ofFamily.push(data);
-  }
-  return Array.from(byFamily, ([family, data]) => family.metric(data));
+  const byFamily = grouped(points, ({ family }) => family);
+  return Array.from(byFamily, ([family, ofFamily]) => family.metric(ofFamily.map(({ data }) => data)));
 }
 
 function isRejected(error: Error | undefined): boolean {
