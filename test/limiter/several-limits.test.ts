@@ -27,6 +27,11 @@ function answerOf({ statuses: [status] }: Verdict): Answer {
   return [code === Code.OK, limitRemaining, secondsUntilReset!, currentLimit!.requestsPerUnit];
 }
 
+/** An answer in short: `OK 1/2 60` for the limit of 2 with one left, and 60 seconds to the reset. */
+function textOf([isAllowed, remaining, reset, requestsPerUnit]: Answer): string {
+  return `${isAllowed ? 'OK' : 'OVER'} ${remaining}/${requestsPerUnit} ${reset}`;
+}
+
 /**
  * A service with a rule for the key `k` of 2 per second and 5 per five minutes. The rule for `other` replaces the limit
  * per second.
@@ -48,15 +53,17 @@ function play(
     service.now += step * 1000;
     return [];
   });
-  const statistics = Object.entries(service.moved()).flatMap(([name, value]) => {
-    return name.startsWith('shop.k') ? [[name.slice('shop.'.length), value] as const] : [];
-  });
+  const statistics: Record<string, Record<string, number>> = {};
+  for (const [name, value] of Object.entries(service.moved())) {
+    const [, rule = '', statistic = ''] = /^shop\.(k.*)\.(\w+)$/.exec(name) ?? [];
+    if (rule !== '') (statistics[rule] ??= {})[statistic] = value;
+  }
   return {
     verdicts,
-    answers: verdicts.map(answerOf),
+    answers: verdicts.map((verdict) => textOf(answerOf(verdict))).join(', '),
     /** A `+` for each call that is within the limits, a `-` for the others. */
     passed: verdicts.map(({ statuses }) => (statuses[0]!.code === Code.OK ? '+' : '-')).join(''),
-    statistics: Object.fromEntries(statistics),
+    statistics,
     now: service.now,
   };
 }
@@ -123,42 +130,26 @@ function mostRestrictive(answers: readonly Answer[]): Answer {
 describe('a rule with rate_limits', () => {
   it('counts each limit, and shows the most restrictive with the windows of all', () => {
     const { verdicts, answers, statistics } = play({}, ['k=x', 'k=x', 'k=x', 1, 'k=x', 1, 'k=x', 1, 'k=x']);
-    expect(answers).toEqual([
-      [true, 1, 1, 2],
-      [true, 0, 1, 2],
-      [false, 0, 1, 2],
-      [true, 1, 1, 2],
-      [true, 0, 298, 5],
-      [false, 0, 297, 5],
-    ]);
+    expect(answers).toBe('OK 1/2 1, OK 0/2 1, OVER 0/2 1, OK 1/2 1, OK 0/5 298, OVER 0/5 297');
     expect(verdicts.at(-1)!.responseHeaders.map(({ value }) => value)).toEqual(['5, 2;w=1, 5;w=300', '0', '297']);
     expect(verdicts[0]!.responseHeaders[0]).toEqual({ key: 'limit', value: '2, 2;w=1, 5;w=300' });
-    expect(statistics).toEqual({
-      'k.second.total_hits': 6,
-      'k.second.within_limit': 5,
-      'k.second.over_limit': 1,
-      'k.second.near_limit': 1,
-      'k.5minute.total_hits': 6,
-      'k.5minute.within_limit': 5,
-      'k.5minute.over_limit': 1,
-      'k.5minute.near_limit': 1,
-    });
+    const moved = { total_hits: 6, within_limit: 5, over_limit: 1, near_limit: 1 };
+    expect(statistics).toEqual({ 'k.second': moved, 'k.5minute': moved });
   });
 
   it('answers by the local cache when one limit is over, and counts on the others', () => {
     const cached = play({}, ['k=x', 'k=x', 'k=x', 'k=x'], { localCacheBytes: 100_000 });
     expect(cached.passed).toBe('++--');
     expect(cached.statistics).toMatchObject({
-      'k.second.over_limit_with_local_cache': 1,
-      'k.second.over_limit': 2,
-      'k.5minute.within_limit': 4,
+      'k.second': { over_limit_with_local_cache: 1, over_limit: 2 },
+      'k.5minute': { within_limit: 4 },
     });
   });
 
   it('is enforced for a share of the callers as a whole, and in shadow mode for the others', () => {
     const { verdicts, statistics } = play({ enforcePercent: 0 }, ['k=x', 'k=x', 'k=x']);
     expect(verdicts.map(({ overallCode }) => overallCode)).toEqual([Code.OK, Code.OK, Code.OK]);
-    expect(statistics).toMatchObject({ 'k.second.shadow_mode': 1, 'k.second.over_limit': 1 });
+    expect(statistics).toMatchObject({ 'k.second': { shadow_mode: 1, over_limit: 1 } });
   });
 
   it('lists a caller once for a call that is over several limits', () => {
@@ -173,7 +164,7 @@ describe('a rule with rate_limits', () => {
     expect(shared.passed).toBe('++-');
     const apart = play({ value: 'x*', detailedMetric: true }, ['k=x1', 'k=x2', 'k=x3']);
     expect(apart.passed).toBe('+++');
-    expect(apart.statistics).toMatchObject({ 'k_x1.second.total_hits': 1, 'k_x2.5minute.total_hits': 1 });
+    expect(apart.statistics).toMatchObject({ 'k_x1.second': { total_hits: 1 }, 'k_x2.5minute': { total_hits: 1 } });
   });
 });
 
@@ -184,44 +175,29 @@ describe('a rule with all_or_nothing', () => {
 
   it('counts a call that one limit denies on none, also not on that one', () => {
     const { answers, verdicts, statistics } = together({}, [...SECOND, ...SECOND, 'k=x', 'k=x']);
-    expect(answers).toEqual([
-      [true, 1, 1, 2],
-      [true, 0, 1, 2],
-      [false, 0, 1, 2],
-      [false, 0, 1, 2],
-      [true, 1, 1, 2],
-      [true, 0, 1, 2],
-      [false, 0, 1, 2],
-      [false, 0, 1, 2],
-      [true, 0, 298, 5],
-      [false, 0, 298, 5],
-    ]);
+    expect(answers).toBe(
+      'OK 1/2 1, OK 0/2 1, OVER 0/2 1, OVER 0/2 1, OK 1/2 1, OK 0/2 1, OVER 0/2 1, OVER 0/2 1, OK 0/5 298, OVER 0/5 298',
+    );
     expect(verdicts.at(-1)!.responseHeaders.map(({ value }) => value)).toEqual(['5, 2;w=1, 5;w=300', '0', '298']);
     expect(statistics).toEqual({
-      'k.second.total_hits': 10,
-      'k.second.within_limit': 5,
-      'k.second.over_limit': 4,
-      'k.second.near_limit': 2,
-      'k.5minute.total_hits': 10,
-      'k.5minute.within_limit': 5,
-      'k.5minute.over_limit': 1,
-      // That of the fifth call that is counted.
-      'k.5minute.near_limit': 1,
+      'k.second': { total_hits: 10, within_limit: 5, over_limit: 4, near_limit: 2 },
+      // The fifth call that is counted is near the limit.
+      'k.5minute': { total_hits: 10, within_limit: 5, over_limit: 1, near_limit: 1 },
     });
   });
 
   it('does not count what is over a limit in shadow mode either', () => {
     const { passed, statistics } = together({ shadowMode: true }, [...SECOND, ...SECOND, 'k=x', 'k=x']);
     expect(passed).toBe('++++++++++');
-    expect(statistics).toMatchObject({ 'k.second.shadow_mode': 4, 'k.5minute.shadow_mode': 1 });
+    expect(statistics).toMatchObject({ 'k.second': { shadow_mode: 4 }, 'k.5minute': { shadow_mode: 1 } });
   });
 
   it('reads the other limits when one is over in the local cache, and caches each limit until it is free', () => {
     const cached = together({}, [...SECOND, 'k=x', ...SECOND, ...SECOND], { localCacheBytes: 100_000 });
     expect(cached.passed).toBe('++--++---+---');
     expect(cached.statistics).toMatchObject({
-      'k.second.over_limit_with_local_cache': 3,
-      'k.5minute.over_limit_with_local_cache': 2,
+      'k.second': { over_limit_with_local_cache: 3 },
+      'k.5minute': { over_limit_with_local_cache: 2 },
     });
   });
 
@@ -241,27 +217,17 @@ describe.each([
 ])('the limits of a rule with %s', (_, mode) => {
   it('are replaced one by one, and by a limit in the request as a whole', () => {
     const { answers } = play(mode, ['k=x other=y', 'k=x other=y', 'k=x other=y', 'k=x']);
-    expect(answers).toEqual([
-      [true, 4, 300, 5],
-      [true, 3, 300, 5],
-      [true, 2, 300, 5],
-      [true, 1, 1, 2],
-    ]);
+    expect(answers).toBe('OK 4/5 300, OK 3/5 300, OK 2/5 300, OK 1/2 1');
     const sent = descriptor('k=x', { limit: { requestsPerUnit: 100, unit: unitByName('HOUR') } });
     const overridden = play(mode, [sent, sent]);
-    expect(overridden.answers.map(([, remaining]) => remaining)).toEqual([99, 98]);
-    expect(Object.keys(overridden.statistics).every((name) => name.startsWith('k_x.'))).toBe(true);
+    expect(overridden.answers).toBe('OK 99/100 3600, OK 98/100 3600');
+    expect(Object.keys(overridden.statistics).every((name) => name === 'k_x')).toBe(true);
   });
 
   it('may have a window of the calendar, which is shown when it is the most restrictive', () => {
     const day = limit(3, 'DAY', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 1 } });
     const { answers, now } = play({ ...mode, rateLimits: [SHORT, day] }, ['k=x', 'k=x', 1, 'k=x', 1, 'k=x']);
     const untilMidnight = 86_400 - ((now / 1000 + 9 * 3600) % 86_400);
-    expect(answers).toEqual([
-      [true, 1, 1, 2],
-      [true, 0, 1, 2],
-      [true, 0, untilMidnight + 1, 3],
-      [false, 0, untilMidnight, 3],
-    ]);
+    expect(answers).toBe(`OK 1/2 1, OK 0/2 1, OK 0/3 ${untilMidnight + 1}, OVER 0/3 ${untilMidnight}`);
   });
 });
