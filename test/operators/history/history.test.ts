@@ -32,17 +32,11 @@ function wait(seconds: number): void {
   jest.advanceTimersByTime(seconds * 1000);
 }
 
-function recorded() {
-  const statistics = new Statistics(100_000);
+function recorded(statistics = new Statistics(100_000)) {
   const configurations = new RecentConfigurations();
   const servers = serverStates({ scheduler: asyncScheduler, failures: 2 });
-  const recorder = new HistoryRecorder({
-    statistics,
-    servers,
-    configurations,
-    instance: INSTANCE,
-    store: { isShared: true, policy: 'deny' },
-  });
+  const store = { isShared: true, policy: 'deny' } as const;
+  const recorder = new HistoryRecorder({ statistics, servers, configurations, instance: INSTANCE, store });
   subscriptions.add(servers.changed$.subscribe(() => recorder.seeServers()));
   function sample(after = 10): void {
     wait(after);
@@ -135,10 +129,7 @@ it('the last 360 samples are kept, of which those after a time can be read alone
   expect([times[0], times.at(-1)]).toEqual([timeAfter(410), timeAfter(4_000)]);
   expect([rule!.hits[0], rule!.hits.at(-1)]).toEqual([40, 399]);
   const newest = read(timeAfter(3_980));
-  expect([newest.times, newest.rules[0]!.hits]).toEqual([
-    [timeAfter(3_990), timeAfter(4_000)],
-    [398, 399],
-  ]);
+  expect(newest).toMatchObject({ times: [timeAfter(3_990), timeAfter(4_000)], rules: [{ hits: [398, 399] }] });
   expect(read(timeAfter(4_000))).toMatchObject({ times: [], rates: { over: [] } });
 });
 
@@ -229,12 +220,8 @@ describe('an outage of a server', () => {
     wait(3);
     server.connected(1);
     wait(6);
-    const second = {
-      text: 'a was not connected for 3 s; no call has missed it',
-      at: timeAfter(50),
-      until: timeAfter(53),
-    };
-    expect(outages(read())).toMatchObject([first, second]);
+    const again = 'a was not connected for 3 s; no call has missed it';
+    expect(outages(read())).toMatchObject([first, { text: again, at: timeAfter(50), until: timeAfter(53) }]);
   });
 
   it('of another server is another mark, and ends when it is no longer used', () => {
@@ -270,30 +257,23 @@ function answer(server: ServerState): void {
   server.checked();
 }
 
+/** In bytes. */
+function memory(): number {
+  return heapAfterCollection() + process.memoryUsage().arrayBuffers;
+}
+
 it('the memory has at most 2 MB, however many rules and texts there are, computed and measured', () => {
   const statistics = new Statistics(100_000);
   const long = 'x'.repeat(900);
   for (let number = 0; number < 55_000; number += 1) statistics.rule(`shop.${number}${number < 200 ? long : ''}`);
-  const configurations = new RecentConfigurations();
-  function memory(): number {
-    return heapAfterCollection() + process.memoryUsage().arrayBuffers;
-  }
   const before = memory();
-  const servers = serverStates();
-  const recorder = new HistoryRecorder({
-    statistics,
-    servers,
-    configurations,
-    instance: INSTANCE,
-    store: { isShared: true, policy: 'deny' },
-  });
+  const { recorder, configurations, sample } = recorded(statistics);
   for (let number = 0; number < 400; number += 1) {
     for (const [index, rule] of statistics.rules.entries()) {
       if (index < 200 || number < 2) rule.totalHits += 1 + ((index * 7 + number) % 200);
     }
     configurations.record({ kind: 'rejected', reason: `${number}${long}` });
-    wait(10);
-    recorder.sample();
+    sample();
   }
   const measured = memory() - before;
   expect(recorder.bytes).toBeGreaterThan(1_000_000);
@@ -304,10 +284,8 @@ it('the memory has at most 2 MB, however many rules and texts there are, compute
 });
 
 describe('the history of other instances', () => {
-  const [OTHER, THIRD] = [
-    { id: 'other', name: 'vm (10.0.0.2:6070)' },
-    { id: 'third', name: 'vm (10.0.0.3:6070)' },
-  ];
+  const OTHER = { id: 'other', name: 'vm (10.0.0.2:6070)' };
+  const THIRD = { id: 'third', name: 'vm (10.0.0.3:6070)' };
 
   /** What an instance answers to another one. */
   function sent(recorder: HistoryRecorder, since = 0, instance = 'own'): History {
@@ -336,15 +314,10 @@ describe('the history of other instances', () => {
       ...[OTHER, THIRD].map((instance) => ({ ...instance, until: timeAfter(10) })),
     ]);
     expect([rates.over, latency.p99]).toEqual([[11.1], [expect.closeTo(3, 1)]]);
-    expect(rules.map(({ statisticsKey, hits }) => [statisticsKey, hits])).toEqual([
-      ['shop.user', [30]],
-      ...['shop.0', 'shop.1', 'shop.2'].map((key) => [key, [10]]),
-    ]);
-    expect(marks.map(({ kind, instance }) => [kind, instance])).toEqual([
-      ['start', 'vm'],
-      ['start', OTHER.name],
-      ['start', THIRD.name],
-    ]);
+    const hits = rules.map((rule) => `${rule.statisticsKey} ${rule.hits.join()}`);
+    expect(hits).toEqual(['shop.user 30', 'shop.0 10', 'shop.1 10', 'shop.2 10']);
+    const starts = ['vm', OTHER.name, THIRD.name].map((name) => `start ${name}`);
+    expect(marks.map(({ kind, instance }) => `${kind} ${instance}`)).toEqual(starts);
     expect(sent(own.recorder, 0, 'other')).toMatchObject({ rates: { over: [1] }, marks: [{ instance: OTHER.name }] });
     expect(own.recorder.read({ instance: 'nobody' })).toBeUndefined();
   });
@@ -380,30 +353,20 @@ describe('the history of other instances', () => {
     recorder.take(OTHER, readHistory(JSON.stringify(given)));
     const { times: kept, rates: of } = read();
     expect([kept, of.over, of.calls, of.within]).toEqual([[now - 10], [3], [null], [9.01e15]]);
-    for (const [member, value] of [
-      ['times', [-1]],
-      ['rates', {}],
-      ['marks', [{ at: 1 }]],
-      ['rules', 'x'],
-    ] as const) {
+    for (const [member, value] of Object.entries({ times: [-1], rates: {}, marks: [{ at: 1 }], rules: 'x' }))
       expect(() => readHistory(JSON.stringify({ ...given, [member]: value }))).toThrow(member);
-    }
     const many = readHistory(JSON.stringify({ ...given, times: Array<number>(500).fill(now) }));
     expect(many.times).toHaveLength(120);
   });
 
   it('ends with the part of an interval before the end of the process', () => {
-    const { statistics, recorder, read } = recorded();
-    wait(10);
-    recorder.sample();
+    const { statistics, recorder, sample, read } = recorded();
+    sample();
     statistics.rule('shop.user').overLimit += 30;
     wait(2);
     recorder.leave();
     const { times, rates, marks } = read();
-    expect([times, rates.over]).toEqual([
-      [timeAfter(10), timeAfter(20)],
-      [0, 3],
-    ]);
+    expect({ times, over: rates.over }).toEqual({ times: [timeAfter(10), timeAfter(20)], over: [0, 3] });
     expect(marks.at(-1)).toMatchObject({ at: timeAfter(12), kind: 'stop', text: 'weir 1.2.3 was stopped' });
   });
 
@@ -411,29 +374,18 @@ describe('the history of other instances', () => {
     const { recorder, read } = recorded();
     wait(7_200);
     const now = timeAfter(7_200);
-    function memory(): number {
-      return heapAfterCollection() + process.memoryUsage().arrayBuffers;
-    }
     const [before, bytes] = [memory(), recorder.bytes];
     for (let number = 0; number < 110; number += 1) {
       const times = Array.from({ length: 400 }, (_, index) => now - 10 * (400 - index) + (number < 5 ? -100 : 0));
       const line = times.map((_, index) => index + number);
-      const [rates, store] = [{ ...RATES }, { requests: line, errors: line, latency: line }];
       const text = `${number}`.padEnd(200, 'x');
+      const [rules, marks] = [9, 24].map((length) => Array.from({ length }, (_, index) => index));
       recorder.take({ id: `id ${number}`, name: text }, {
-        ...{
-          interval: 10,
-          instances: [],
-          times,
-          rates: Object.fromEntries(Object.keys(rates).map((name) => [name, line])),
-        },
-        ...{ latency: { p50: line, p99: line }, store },
-        rules: Array.from({ length: 9 }, (_, rule) => ({ statisticsKey: text + rule, hits: line, over: line })),
-        marks: Array.from({ length: 24 }, (_, mark) => ({
-          at: now - number - mark,
-          kind: 'worker',
-          text: text + mark,
-        })),
+        ...{ interval: 10, instances: [], times, latency: { p50: line, p99: line } },
+        rates: Object.fromEntries(RATES.map((name) => [name, line])),
+        store: { requests: line, errors: line, latency: line },
+        rules: rules!.map((rule) => ({ statisticsKey: text + rule, hits: line, over: line })),
+        marks: marks!.map((mark) => ({ at: now - number - mark, kind: 'worker', text: text + mark })),
       } as unknown as History);
     }
     const { instances, times, marks } = read();
@@ -444,7 +396,7 @@ describe('the history of other instances', () => {
   });
 });
 
-const RATES = { within: 0, near: 0, over: 0, shadow: 0, calls: 0, invalid: 0, storeErrors: 0, noMatch: 0 };
+const RATES = ['within', 'near', 'over', 'shadow', 'calls', 'invalid', 'storeErrors', 'noMatch'];
 
 describe('/api/history', () => {
   beforeEach(() => jest.useRealTimers());
@@ -468,9 +420,7 @@ describe('/api/history', () => {
     expect(response.headers).toMatchObject({ 'content-encoding': 'gzip', vary: expect.stringContaining('Encoding') });
     expect(JSON.parse(gunzipSync(await buffer(response)).toString())).toEqual(all);
     const refused = await api.send('/api/history?since=yesterday');
-    expect([refused.status, await refused.json()]).toMatchObject([
-      400,
-      { detail: 'since must be a time in Unix seconds' },
-    ]);
+    const detail = 'since must be a time in Unix seconds';
+    expect([refused.status, await refused.json()]).toMatchObject([400, { detail }]);
   });
 });
