@@ -6,8 +6,7 @@ import type { Descriptor } from '../../src/limiter/request';
 import { unitByName } from '../../src/rules/unit';
 import { descriptor } from '../../test/support/data/requests';
 import type { Deadline } from '../../src/streams/deadline';
-import { decisionPath } from '../support/decision-path';
-import { marbles } from '../support/marbles';
+import { type Path, type PathOptions, play as playPath, times } from '../support/decision-path';
 import { type LaneOptions, ScriptedLane } from '../support/scripted-lanes';
 
 const AWAY = new DecisionError('store_failed', 'there is no connection', { isUncounted: true });
@@ -46,27 +45,17 @@ class Server extends ScriptedLane {
   }
 }
 
-type Path = ReturnType<typeof decisionPath>;
-type Options = Partial<Parameters<typeof decisionPath>[2]>;
-/** What happens at each millisecond. */
-type Steps = (path: Path) => Readonly<Record<number, () => unknown>>;
+type Options = Omit<PathOptions, 'onStoreFailure'>;
+type Lanes = Parameters<typeof playPath>[0];
+type Steps = Parameters<typeof playPath>[2];
 
 /** Plays steps on a path with the policy `local`. */
-function play(server: Server | ((key: string) => Server), options: Options, steps: Steps): Path {
-  return marbles(({ flush }, scheduler) => {
-    const laneOf = typeof server === 'function' ? server : () => server;
-    const path = decisionPath(laneOf, scheduler, { onStoreFailure: 'local', ...options });
-    for (const [time, step] of Object.entries(steps(path))) scheduler.schedule(step, Number(time));
-    flush();
-    return path;
-  });
+function play(lanes: Lanes, options: Options, steps: Steps): Path {
+  return playPath(lanes, { ...options, onStoreFailure: 'local' }, steps);
 }
 
 function hitting(text: string, hitsAddend: number, isNegativeHits = false): Descriptor {
   return descriptor(text, { hitsAddend, isNegativeHits });
-}
-function times(count: number, call: () => unknown) {
-  return () => Array.from({ length: count }, call);
 }
 
 describe('a call that is answered by the policy local', () => {

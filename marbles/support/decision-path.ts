@@ -10,6 +10,7 @@ import { decisions } from '../../src/streams/decisions';
 import { ServerState } from '../../src/streams/server-state';
 import { request } from '../../test/support/data/requests';
 import { limit, rulesetOf } from '../../test/support/data/rules';
+import { marbles } from './marbles';
 import { type ScriptedLane, storeOf } from './scripted-lanes';
 
 type Policies = Readonly<Record<string, FailurePolicy>>;
@@ -28,7 +29,7 @@ function rulesWith(policies: Policies) {
   );
 }
 
-interface Options extends Partial<LimiterOptions> {
+export interface PathOptions extends Partial<LimiterOptions> {
   readonly onStoreFailure: FailurePolicy;
   /** STORE_DECISION_TIMEOUT */
   readonly timeout?: number;
@@ -48,7 +49,7 @@ interface Options extends Partial<LimiterOptions> {
 export function decisionPath(
   laneOf: (key: string) => ScriptedLane,
   scheduler: TestScheduler,
-  { timeout, byPolicy = timeout, policies = {}, share = 1, reconciles = true, failures = 0, ...more }: Options,
+  { timeout, byPolicy = timeout, policies = {}, share = 1, reconciles = true, failures = 0, ...more }: PathOptions,
 ) {
   const ruleset = rulesWith(policies);
   const statistics = new Statistics(10);
@@ -101,4 +102,27 @@ export function decisionPath(
     return Object.fromEntries(moving.map(([name, value]) => [name.replace(/.*?rate_limit\.|ratelimit\./, ''), value]));
   }
   return { call, limiter, local, outcomes, headers, moved };
+}
+
+export type Path = ReturnType<typeof decisionPath>;
+/** What happens at each millisecond. */
+type Steps = (path: Path) => Readonly<Record<number, () => unknown>>;
+
+/** Plays steps on a decision path with one lane, or with lanes by the values of calls, in virtual time. */
+export function play(
+  lanes: ScriptedLane | ((value: string) => ScriptedLane),
+  options: PathOptions,
+  steps: Steps,
+): Path {
+  return marbles(({ flush }, scheduler) => {
+    const path = decisionPath(typeof lanes === 'function' ? lanes : () => lanes, scheduler, options);
+    for (const [time, step] of Object.entries(steps(path))) scheduler.schedule(step, Number(time));
+    flush();
+    return path;
+  });
+}
+
+/** So many calls at once. */
+export function times(count: number, call: () => unknown): () => unknown {
+  return () => Array.from({ length: count }, call);
 }
