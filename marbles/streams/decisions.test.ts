@@ -63,14 +63,17 @@ function path(
   };
 }
 
-/** A decision path with one lane, in virtual time. */
+/** A decision path with one lane, in virtual time, which replies as a diagram says: `r` a count of 1, `#` a timeout. */
 function scenario(
-  reply: (helpers: RunHelpers) => Reply,
+  reply: string | ((helpers: RunHelpers) => Reply),
   play: (helpers: RunHelpers, service: ReturnType<typeof path>, lane: ScriptedLane) => void,
   options: PathOptions & { readonly lane?: LaneOptions } = {},
 ): void {
   marbles((helpers, scheduler) => {
-    const lane = new ScriptedLane(reply(helpers), options.lane);
+    function scripted(): ReturnType<Reply> {
+      return helpers.cold(reply as string, { r: [1] }, TIMEOUT);
+    }
+    const lane = new ScriptedLane(typeof reply === 'string' ? scripted : reply(helpers), options.lane);
     const service = path(lane, scheduler, options);
     play(helpers, service, lane);
   });
@@ -189,18 +192,13 @@ describe('the decision path', () => {
   it.each(['-----(r|)', '-----#'])(
     'delivers nothing to a decision that was cancelled before the store replied %s',
     (reply) => {
-      scenario(
-        ({ cold }) =>
-          () =>
-            cold(reply, { r: [1] }, TIMEOUT),
-        ({ cold, flush }, service, lane) => {
-          const observer = recorder();
-          const pending = service.decide(request('shop', ['k=a']), observer);
-          cold('-----c').subscribe(() => pending.cancel('cancelled'));
-          flush();
-          expect([lane.sent, observer.received, storeErrors(service)]).toEqual([['a+1'], [], 1]);
-        },
-      );
+      scenario(reply, ({ cold, flush }, service, lane) => {
+        const observer = recorder();
+        const pending = service.decide(request('shop', ['k=a']), observer);
+        cold('-----c').subscribe(() => pending.cancel('cancelled'));
+        flush();
+        expect([lane.sent, observer.received, storeErrors(service)]).toEqual([['a+1'], [], 1]);
+      });
     },
   );
 
@@ -210,23 +208,17 @@ describe('the decision path', () => {
     ['when it is cancelled, once', '-----(r|)', '-----c', [1, 0], [1, 1]],
     ['when it is cancelled, also if the store fails', '-----#', '-----c', [1, 0], [1, 0]],
   ])('counts the hits of a call %s', (_, reply, cancels, before, after) => {
-    scenario(
-      ({ cold }) =>
-        () =>
-          cold(reply, { r: [1] }, TIMEOUT),
-      ({ cold, flush }, service) => {
-        const { statistics } = service;
-        const seen: unknown[] = [];
-        const pending = service.decide(request('shop', ['k=a']), SILENT);
-        cold(cancels).subscribe(() => pending.cancel('cancelled'));
-        cold('------r-------r').subscribe(() => {
-          const { totalHits, withinLimit } = statistics.rule('shop.k');
-          seen.push([totalHits, withinLimit]);
-        });
-        flush();
-        expect(seen).toEqual([before, after]);
-      },
-    );
+    scenario(reply, ({ cold, flush }, { decide, statistics }) => {
+      const seen: unknown[] = [];
+      const pending = decide(request('shop', ['k=a']), SILENT);
+      cold(cancels).subscribe(() => pending.cancel('cancelled'));
+      cold('------r-------r').subscribe(() => {
+        const { totalHits, withinLimit } = statistics.rule('shop.k');
+        seen.push([totalHits, withinLimit]);
+      });
+      flush();
+      expect(seen).toEqual([before, after]);
+    });
   });
 
   it('sends a report whose caller has gone, also to further lanes, and delivers nothing', () => {
@@ -248,19 +240,14 @@ describe('the decision path', () => {
   });
 
   it('counts the reports that the store has not counted, also of callers that have gone', () => {
-    scenario(
-      ({ cold }) =>
-        () =>
-          cold('-----#', {}, TIMEOUT),
-      ({ flush }, service) => {
-        const report = { ...request('shop', ['k=a', 'k=b'], 7), purpose: 'report' } as const;
-        service.decide(report, SILENT);
-        service.decide(report, SILENT).cancel('deadline_exceeded');
-        service.decide(request('shop', ['k=a']), SILENT);
-        flush();
-        expect([lostReports(service), service.lost]).toEqual([4, 2]);
-      },
-    );
+    scenario('-----#', ({ flush }, service) => {
+      const report = { ...request('shop', ['k=a', 'k=b'], 7), purpose: 'report' } as const;
+      service.decide(report, SILENT);
+      service.decide(report, SILENT).cancel('deadline_exceeded');
+      service.decide(request('shop', ['k=a']), SILENT);
+      flush();
+      expect([lostReports(service), service.lost]).toEqual([4, 2]);
+    });
   });
 
   it('reports an observer that throws, and delivers the other outcomes of its window', () => {
