@@ -7,6 +7,7 @@ import { run, simulate } from '../../src/counting/simulate';
 import { ALGORITHMS } from '../../src/rules/rule-config';
 import type { BlockConfig } from '../../src/rules/unit';
 import { allOrNothingGroup, grouped, operation } from '../support/data/operations';
+import { TestCall } from '../support/data/calls';
 import fc from '../support/data/properties';
 import { modelOf } from './algorithm-models';
 
@@ -27,12 +28,12 @@ class BlocksModel {
     this.#counter = modelOf(limit);
   }
 
-  /** Whether a call passes, and in a block how long that lasts, in seconds. */
-  decide(hits: number, now: bigint): readonly [isAllowed: boolean, left: number | undefined] {
+  /** Whether a call passes, and in a block how long that lasts. */
+  decide(hits: number, now: bigint): string {
     const last = this.#blocks.at(-1);
-    if (last !== undefined && now < last.to) return [hits < 0, this.#left(last.to, now)];
+    if (last !== undefined && now < last.to) return decided(hits < 0, this.#left(last.to, now));
     const { isAllowed } = this.#counter.decide(BigInt(hits), now);
-    if (isAllowed) return [true, undefined];
+    if (isAllowed) return decided(true);
     const { first, factor, most, forgottenAfter } = this.#blockFor;
     const isKnown = last !== undefined && now < last.to + BigInt(forgottenAfter) * SECOND;
     const longer = isKnown ? (last.to - last.from) * BigInt(factor) : BigInt(first) * SECOND;
@@ -40,12 +41,17 @@ class BlocksModel {
     const to = now + (longer < longest ? longer : longest);
     this.#blocks.push({ from: now, to });
     this.#counter = modelOf(this.#limit);
-    return [false, this.#left(to, now)];
+    return decided(false, this.#left(to, now));
   }
 
   #left(to: bigint, now: bigint): number {
     return Number((to - now + SECOND - 1n) / SECOND);
   }
+}
+
+/** `ok`, or `denied 10` in a block of which 10 seconds are left. */
+function decided(isAllowed: boolean, left?: number): string {
+  return (isAllowed ? 'ok' : 'denied') + (left === undefined ? '' : ` ${left}`);
 }
 
 function table(): TimedCounts {
@@ -59,8 +65,9 @@ function blocking(limit: AlgorithmLimit, hits: number, name = 'k', algorithm = a
   return made;
 }
 
-function decisionOf({ outcome }: Operation): readonly [boolean, number | undefined] {
-  return [outcome!.isAllowed, outcome!.blockedUntil === undefined ? undefined : outcome!.secondsUntilReset];
+function decisionOf({ outcome }: Operation): string {
+  const { isAllowed, blockedUntil, secondsUntilReset } = outcome!;
+  return decided(isAllowed, blockedUntil === undefined ? undefined : secondsUntilReset);
 }
 
 const TEN: BlockConfig = { first: 10, factor: 1, most: 10, forgottenAfter: 0 };
@@ -96,11 +103,7 @@ describe.each(ALGORITHMS)('a limit that blocks, of the algorithm %s,', (name) =>
           expect(single).toEqual(expected);
           const algorithm = algorithmOf({ ...limit, blockFor });
           const merged = expected.map(() => blocking({ ...limit, blockFor }, hits, 'k', algorithm));
-          const settled = merged.map((call) => ({
-            ...{ operations: [call], isCancelled: false },
-            ...{ settle: () => undefined, fail: () => undefined },
-          }));
-          const batch = new Batch(settled);
+          const batch = new Batch(merged.map((call) => new TestCall([call])));
           batch.settle(run(batch.operations, together));
           expect([batch.operations.length, merged.map(decisionOf)]).toEqual([1, expected]);
         }
@@ -117,7 +120,7 @@ describe('a block', () => {
       counters.now = (counters.now || START) + pause * 1000;
       const call = blocking({ ...TWO, blockFor }, 1);
       simulate([call], counters);
-      return decisionOf(call)[1] ?? 'ok';
+      return call.outcome!.isAllowed ? 'ok' : call.outcome!.secondsUntilReset;
     });
   }
 
@@ -145,14 +148,7 @@ describe('a block', () => {
       simulate([call], counters);
       return decisionOf(call);
     });
-    expect(calls).toEqual([
-      [true, undefined],
-      [true, undefined],
-      [true, undefined],
-      [false, 10],
-      [true, 10],
-      [false, 10],
-    ]);
+    expect(calls).toEqual(['ok', 'ok', 'ok', 'denied 10', 'ok 10', 'denied 10']);
   });
 
   it('of one of several limits that are decided together begins for each that denies, and keeps all from counting', () => {
@@ -165,19 +161,11 @@ describe('a block', () => {
         blocking({ ...TWO, requestsPerUnit: 3, blockFor: TEN }, 1, 'b'),
       ];
       simulate(grouped(group, ...pair), counters);
-      return pair.map(({ outcome }) => (outcome!.isAllowed ? outcome!.used : -1));
+      return pair.map(({ outcome }) => (outcome!.isAllowed ? outcome!.used : 'denied')).join(' ');
     }
-    expect([call(), call(), call(), call()]).toEqual([
-      [1, 1],
-      [2, 2],
-      [-1, 2],
-      [-1, 2],
-    ]);
+    expect([call(), call(), call(), call()]).toEqual(['1 1', '2 2', 'denied 2', 'denied 2']);
     counters.now += 10_000;
-    expect([call(), call()]).toEqual([
-      [1, 3],
-      [1, -1],
-    ]);
+    expect([call(), call()]).toEqual(['1 3', '1 denied']);
   });
 
   it('takes a key of its own, and leaves none of the counter', () => {

@@ -76,13 +76,9 @@ it('hits that are given back count in the window in which they were taken, and i
     if (at === 2) table.now += 60_000;
     run([change], table);
     const { previous, current } = table.stateOf(change) as WindowsState;
-    return [previous, current];
+    return `${previous} before ${current}`;
   });
-  expect(used).toEqual([
-    [0, 5],
-    [0, 3],
-    [3, 0],
-  ]);
+  expect(used).toEqual(['0 before 5', '0 before 3', '3 before 0']);
 });
 
 it.each([
