@@ -7,7 +7,7 @@ import { Lanes } from '../../src/streams/lanes';
 import { operation } from '../../test/support/data/operations';
 import { type Path, play, times } from '../support/decision-path';
 import { marbles } from '../support/marbles';
-import { type LaneOptions, ScriptedLane, freshCounts } from '../support/scripted-lanes';
+import { type LaneOptions, ScriptedLane, freshCounts, inVirtualTime } from '../support/scripted-lanes';
 
 const AWAY = new DecisionError('store_failed', 'the connection was lost');
 const HEADERS = { limit: 'limit', remaining: 'remaining', reset: 'reset' };
@@ -149,6 +149,16 @@ describe('a call that waits for the store', () => {
     expect(seen).toEqual([{ requests: 0.2, failures: 0, latency: 300 }, 'slow']);
   });
 
+  it('that fails by the decision timeout is one failed request of the server, also when it is answered later', () => {
+    const lane = answering(300, { windowsInFlight: 9 });
+    let rates: unknown;
+    play(lane, { onStoreFailure: 'allow', timeout: 100, failures: 5 }, ({ call }) => ({
+      0: () => call(['k=x']),
+      2_000: () => (rates = lane.server!.rates(10)),
+    }));
+    expect(rates).toEqual({ requests: 0.1, failures: 0.1, latency: null });
+  });
+
   it('that has an error in place of its count, after a policy has answered it, is no answer of the server', () => {
     const late = new DecisionError('store_timeout', '');
     const lane = new ScriptedLane(() => timer(150).pipe(map(() => [late])), { span: 1, windowsInFlight: 99 });
@@ -197,6 +207,21 @@ describe('a call that waits for the store', () => {
     }));
     expect(outcomes).toEqual(['10: OVER_LIMIT 0', '31: OK 9', '61: OK 9']);
     expect(lane.sent).toEqual(['x+1', 'z+1']);
+  });
+
+  it('is sent when the window before it is written, whose calls have been answered before that', () => {
+    class WritingLane extends ScriptedLane {
+      override apply(...[batch, deadline]: Parameters<ScriptedLane['apply']>): ReturnType<ScriptedLane['apply']> {
+        deadline.writing = inVirtualTime(timer(20));
+        return super.apply(batch, deadline);
+      }
+    }
+    const lane = new WritingLane((batch) => of(freshCounts(batch)), { span: 1 });
+    const { outcomes } = play(lane, { onStoreFailure: 'error' }, ({ call }) => ({
+      0: () => call(['k=x']),
+      5: () => call(['k=y']),
+    }));
+    expect(outcomes).toEqual(['1: OK 9', '21: OK 9']);
   });
 
   it('has no second outcome when it is cancelled or counted before its time is over', () => {

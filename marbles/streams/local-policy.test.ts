@@ -4,6 +4,7 @@ import { DecisionError } from '../../src/counting/decision-error';
 import { HeavyHitters } from '../../src/limiter/heavy-hitters';
 import type { Descriptor } from '../../src/limiter/request';
 import { unitByName } from '../../src/rules/unit';
+import { operation } from '../../test/support/data/operations';
 import { descriptor } from '../../test/support/data/requests';
 import type { Deadline } from '../../src/streams/deadline';
 import { type Path, type PathOptions, play as playPath, times } from '../support/decision-path';
@@ -14,11 +15,11 @@ const CUT = new DecisionError('store_failed', 'the connection was lost');
 const OF_KEY = new DecisionError('store_failed', 'not an integer', { isUncounted: true, isKeyError: true });
 
 /**
- * A server that counts, does not get what is sent, loses its connections after counting, hangs, has no free connection,
- * or rejects keys.
+ * A server that counts, does so late, does not get what is sent, loses its connections after counting, hangs, has no
+ * free connection, or rejects keys.
  */
 class Server extends ScriptedLane {
-  state: 'up' | 'away' | 'cut' | 'hangs' | 'busy' | 'rejects' = 'up';
+  state: 'up' | 'late' | 'away' | 'cut' | 'hangs' | 'busy' | 'rejects' = 'up';
   readonly counts: Record<string, number> = {};
   readonly #replyTime: number;
 
@@ -41,7 +42,8 @@ class Server extends ScriptedLane {
       const [, , value = ''] = key.split('_');
       return (this.counts[value] = Math.max(0, (this.counts[value] ?? 0) + hits));
     });
-    return this.state === 'cut' ? throwError(() => CUT) : of(counts).pipe(delay(this.#replyTime));
+    if (this.state === 'cut') return throwError(() => CUT);
+    return of(counts).pipe(delay(this.state === 'late' ? 30 : this.#replyTime));
   }
 }
 
@@ -292,6 +294,43 @@ describe('hits that the policy local has counted', () => {
     expect(outcomes.slice(1)).toEqual(['204: OK 9', '205: OK 9', '212: OK 9']);
     expect(server.sent.map((batch) => batch.split(' ').length)).toEqual([300, 1, 256, 45, 1]);
     expect(server.counts).toMatchObject({ 0: 1, 299: 1, probe: 1, between: 1, after: 1 });
+  });
+
+  it('are added one batch at a time, also when several windows end meanwhile', () => {
+    const server = new Server({}, 3);
+    play(server, {}, ({ call }) => ({
+      0: () => (server.state = 'away'),
+      1: () => call(Array.from({ length: 300 }, (_, index) => `k=${index}`)),
+      5: () => (server.state = 'up'),
+      6: () => call(['k=a']),
+      8: () => call(['k=b']),
+      11: () => call(['k=c']),
+    }));
+    expect(server.sent.map((batch) => batch.split(' ').length)).toEqual([300, 1, 1, 256, 1, 44]);
+  });
+
+  it('are dropped when their answer does not come in time, and are so once, whatever comes later', () => {
+    const server = new Server({}, 1);
+    let rates: unknown;
+    const { moved } = play(server, { timeout: 20, failures: 5 }, ({ call }) => ({
+      0: () => (server.state = 'away'),
+      1: () => call(['k=x']),
+      5: () => (server.state = 'up'),
+      6: () => call(['k=y']),
+      8: () => (server.state = 'late'),
+      100: () => (rates = server.server!.rates(10)),
+    }));
+    expect([moved()['store.dropped_hits'], rates]).toMatchObject([1, { requests: 0.2, failures: 0.1 }]);
+  });
+
+  it('can be tried on a copy of the counts, which keeps none of them to be added', () => {
+    const server = new Server();
+    const { local } = play(server, {}, ({ call }) => ({ 0: () => (server.state = 'away'), 1: () => call(['k=x']) }));
+    const tried = operation('shop_k_x_0', 2, { limit: 10, onStoreFailure: 'local' });
+    const copy = local.copyOf([tried], 0);
+    copy.count([tried], 0);
+    expect([tried.countAfter, copy.unsentHits]).toEqual([3, 0]);
+    expect([local.countOf(tried.key), local.unsentHits]).toEqual([1, 1]);
   });
 
   it('wait for their own server, and go to the one that has their keys when it has left', () => {
