@@ -204,6 +204,12 @@ describe.each(ALGORITHMS)('the state of a %s', (name) => {
   const START = 1_764_000_000_000_000;
   const { state } = algorithm.decide(algorithm.empty(START), 1);
 
+  it('is one that a store can have, whatever it comes from', () => {
+    const empty = algorithm.empty(START);
+    const states = [empty, state, algorithm.at(state, START + 1), algorithm.reserve(empty, 1, 0)];
+    expect(states.map((each) => algorithm.isPossible(each))).toEqual([true, true, true, true]);
+  });
+
   it('is the same object after a call that changes nothing', () => {
     for (const hits of [0, 1, 2]) expect(algorithm.decide(state, hits).state).toBe(state);
   });

@@ -147,6 +147,7 @@ describe('a cache of keys over their limit', () => {
     // It was looked up before the clock went back.
     cache.add('ahead', 1, 8000, 7300);
     cache.add('again', 1, 200, 101);
+    expect(cache.averageAccessTime).toBe(101);
     expect(overOf(cache, ['ahead', 'again'], 102)).toEqual(['again']);
   });
 

@@ -45,18 +45,9 @@ interface Scene {
 }
 
 /** The lines of the decisions on some requests. */
-function linesOf(
-  requests: readonly RateLimitRequest[],
-  {
-    options = {},
-    limiter: limiterOptions = {},
-    count = 1,
-    failure,
-    operationFailure,
-    observer = {},
-    isSent = false,
-  }: Scene = {},
-): readonly string[] {
+function linesOf(requests: readonly RateLimitRequest[], scene: Scene = {}): readonly string[] {
+  const { options = {}, limiter: limiterOptions = {}, observer = {}, isSent = false } = scene;
+  const { count = 1, failure, operationFailure } = scene;
   const texts: string[] = [];
   function write(text: string, done: () => void): void {
     texts.push(text);
@@ -84,47 +75,24 @@ function recordsOf(...given: Parameters<typeof linesOf>): readonly Readonly<Reco
 describe('a line of the decision log', () => {
   it('has time, domain, code, and for each descriptor rule, limit, hits, count, reason and reset', () => {
     const records = recordsOf([request('shop', ['user=anna', 'free=x', 'other=y,z=1'], 3)], { count: 6 });
-    expect(records).toEqual([
-      {
-        type: 'decision',
-        time: '2023-11-14T00:00:10.000Z',
-        domain: 'shop',
-        code: 'OVER_LIMIT',
-        descriptors: [
-          {
-            entries: ['user=anna'],
-            hits: 3,
-            code: 'OVER_LIMIT',
-            reason: 'over_limit',
-            rule: 'shop.user',
-            currentLimit: { requestsPerUnit: 5, unit: 'MINUTE', name: 'of users' },
-            count: 6,
-            durationUntilReset: '50s',
-          },
-          { entries: ['free=x'], hits: 3, code: 'OK', reason: 'unlimited', rule: 'shop.free' },
-          { entries: ['other=y', 'z=1'], hits: 3, code: 'OK', reason: 'no_match' },
-        ],
-      },
-    ]);
+    const currentLimit = { requestsPerUnit: 5, unit: 'MINUTE', name: 'of users' };
+    const over = { hits: 3, code: 'OVER_LIMIT', reason: 'over_limit', count: 6, durationUntilReset: '50s' };
+    const descriptors = [
+      { entries: ['user=anna'], rule: 'shop.user', currentLimit, ...over },
+      { entries: ['free=x'], hits: 3, code: 'OK', reason: 'unlimited', rule: 'shop.free' },
+      { entries: ['other=y', 'z=1'], hits: 3, code: 'OK', reason: 'no_match' },
+    ];
+    const time = '2023-11-14T00:00:10.000Z';
+    expect(records).toEqual([{ type: 'decision', time, domain: 'shop', code: 'OVER_LIMIT', descriptors }]);
   });
 
-  it('has the time zone of a window of the calendar', () => {
-    const currentLimit = { requestsPerUnit: 5, unit: 'DAY', timeZone: 'Asia/Tokyo' };
-    expect(recordsOf([request('shop', ['zoned=x'])])).toMatchObject([{ descriptors: [{ currentLimit }] }]);
-  });
-
-  it('has the number of units of a longer window', () => {
-    const [record] = recordsOf([request('shop', ['long=x'])]);
-    expect(record).toMatchObject({
-      descriptors: [{ currentLimit: { requestsPerUnit: 5, unit: 'MINUTE', unitMultiplier: 5 } }],
-    });
-  });
-
-  it('has the algorithm of a limit and its burst', () => {
-    const [record] = recordsOf([request('shop', ['bucket=x'])]);
-    expect(record).toMatchObject({
-      descriptors: [{ currentLimit: { requestsPerUnit: 5, unit: 'MINUTE', algorithm: 'token_bucket', burst: 9 } }],
-    });
+  it.each([
+    ['the time zone of a window of the calendar', 'zoned', { unit: 'DAY', timeZone: 'Asia/Tokyo' }],
+    ['the number of units of a longer window', 'long', { unit: 'MINUTE', unitMultiplier: 5 }],
+    ['the algorithm of a limit and its burst', 'bucket', { unit: 'MINUTE', algorithm: 'token_bucket', burst: 9 }],
+  ])('has %s', (_, key, more) => {
+    const currentLimit = { requestsPerUnit: 5, ...more };
+    expect(recordsOf([request('shop', [`${key}=x`])])).toMatchObject([{ descriptors: [{ currentLimit }] }]);
   });
 
   it('says that a decision was made from a lease, and only of such a one', () => {
@@ -143,21 +111,18 @@ describe('a line of the decision log', () => {
     const global = recordsOf([request('shop', ['user=anna'])], { count: 6, limiter: { shadowMode: true } });
     expect(global).toMatchObject([{ code: 'OK', shadowMode: true, descriptors: [{ code: 'OVER_LIMIT' }] }]);
     const ofRule = recordsOf([request('shop', ['shadow=x'])], { count: 6 });
-    expect(ofRule).toMatchObject([
-      { code: 'OK', descriptors: [{ code: 'OK', reason: 'over_limit', shadowMode: true }] },
-    ]);
+    const shadow = { code: 'OK', reason: 'over_limit', shadowMode: true };
+    expect(ofRule).toMatchObject([{ code: 'OK', descriptors: [shadow] }]);
     expect(ofRule[0]).not.toHaveProperty('shadowMode');
   });
 
   it('has the sign of hits, whatever applies to the descriptor', () => {
     const negative = { hitsAddend: 2, isNegativeHits: true };
     const each = ['user=anna', 'free=x', 'other=x'].map((text) => request('shop', [descriptor(text, negative)]));
-    const isNegativeHits = true;
-    expect(recordsOf(each)).toMatchObject(
-      ['negative_hits', 'unlimited', 'no_match'].map((reason) => ({
-        descriptors: [{ hits: 2, isNegativeHits, reason }],
-      })),
-    );
+    const reasons = recordsOf(each).map(({ descriptors }) => descriptors);
+    expect(reasons).toMatchObject([
+      ...['negative_hits', 'unlimited', 'no_match'].map((reason) => [{ hits: 2, isNegativeHits: true, reason }]),
+    ]);
     for (const record of recordsOf([request('shop', ['user=anna', 'other=x'])])) {
       expect(JSON.stringify(record)).not.toContain('isNegativeHits');
     }

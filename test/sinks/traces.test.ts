@@ -125,9 +125,7 @@ function exported(timeout: number, ...results: readonly Result[]) {
 }
 
 describe('an export over gRPC', () => {
-  beforeEach(() => {
-    jest.useFakeTimers();
-  });
+  beforeEach(() => jest.useFakeTimers());
   afterEach(() => {
     jest.useRealTimers();
     jest.restoreAllMocks();

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { stringify, type ToStringOptions } from 'yaml';
 import { formatProblem, summarizeProblem } from '../../../src/rules/files/problems/problem';
-import { ProblemReport } from '../../../src/rules/files/problems/source-text';
-import { SourceText } from '../../../src/rules/files/problems/source-text';
+import { ProblemReport, SourceText } from '../../../src/rules/files/problems/source-text';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { parseYaml } from '../../../src/rules/files/yaml/parse-yaml';
 import type { YamlNode } from '../../../src/rules/files/yaml/yaml-tree';
@@ -109,16 +108,8 @@ function validRule({ rateLimit: limit, ...rule }: ArbitraryRule): RuleSketch {
   return {
     ...rule,
     rateLimit: limit && {
-      ...limit,
-      unit,
-      unitMultiplier,
-      calendar,
-      requestsPerUnit,
-      algorithm,
-      burst,
-      postpaid,
-      lease,
-      replaces,
+      ...{ ...limit, unit, unitMultiplier, calendar, requestsPerUnit },
+      ...{ algorithm, burst, postpaid, lease, replaces },
     },
     shareThreshold,
     addressPrefix: isPrefixed ? rule.addressPrefix : undefined,
@@ -211,12 +202,8 @@ describe('the reader of plain YAML', () => {
     if (node.kind === 'scalar') return node;
     const { offset, end } = node;
     if (node.kind === 'list') return { ...node, items: node.items.map(whole) };
-    return {
-      kind: 'map',
-      entries: node.entries.map(({ key, value }) => ({ key: whole(key), value: whole(value) })),
-      offset,
-      end,
-    };
+    const entries = node.entries.map(({ key, value }) => ({ key: whole(key), value: whole(value) }));
+    return { kind: 'map', entries, offset, end };
   }
 
   it('returns the same tree and ranges as the library, or nothing', () => {
@@ -260,13 +247,10 @@ describe('the reader of plain YAML', () => {
           { depthSize: 'small', withCrossShrink: true },
           scalar,
           fc.tuple(list, gaps, gap).map(([items, between, last]) => `[${parts(items, between)}${last}]`),
-          fc.tuple(map, gaps, gap).map(
-            ([entries, between, last]) =>
-              `{${parts(
-                entries.map((entry) => entry.join('')),
-                between,
-              )}${last}}`,
-          ),
+          fc.tuple(map, gaps, gap).map(([entries, between, last]) => {
+            const texts = entries.map((entry) => entry.join(''));
+            return `{${parts(texts, between)}${last}}`;
+          }),
         ),
       };
     });
@@ -290,12 +274,10 @@ describe('the reader of plain YAML', () => {
     );
   });
 
-  it.each(['a: 1\n- b', 'a:\n  b: 1\n - c', '- a\n b: 1\n- c', '{a: [b,\n---\n]}', '{a: [b,\n...\n]}'])(
-    'leaves %j, which is no YAML, to the library',
-    (yaml) => {
-      expect(parsePlainYaml(yaml)).toBeUndefined();
-    },
-  );
+  const NO_YAML = ['a: 1\n- b', 'a:\n  b: 1\n - c', '- a\n b: 1\n- c', '{a: [b,\n---\n]}', '{a: [b,\n...\n]}'];
+  it.each(NO_YAML)('leaves %j, which is no YAML, to the library', (yaml) => {
+    expect(parsePlainYaml(yaml)).toBeUndefined();
+  });
 
   it('supports items on one line, of which each is read again by itself', () => {
     const lines = `domain: shop

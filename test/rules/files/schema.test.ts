@@ -23,25 +23,17 @@ const validate = new Ajv({ strict: true, allowUnionTypes: true, strictRequired: 
  * editor.
  */
 const STRUCTURAL = new Set<string>([
-  ...[
-    'not-a-mapping',
-    'kubernetes-object',
-    'unrendered-template',
-    'unknown-key',
-    'misplaced-key',
-    'list-item-not-a-mapping',
-    'wrong-type',
-    'empty-domain',
-  ],
+  ...['not-a-mapping', 'kubernetes-object', 'unrendered-template', 'unknown-key', 'misplaced-key'],
+  ...['list-item-not-a-mapping', 'wrong-type', 'empty-domain'],
   ...['empty-key', 'invalid-unit', 'unit-when-unlimited', 'missing-requests-per-unit', 'invalid-requests-per-unit'],
+  ...['invalid-algorithm', 'invalid-burst', 'invalid-max-concurrent', 'invalid-enforce-percent'],
   ...[
-    'invalid-algorithm',
-    'invalid-burst',
-    'invalid-max-concurrent',
-    'invalid-enforce-percent',
     'invalid-address-prefix',
+    'invalid-unit-multiplier',
+    'invalid-failure-policy',
+    'invalid-unmatched-policy',
+    'invalid-value-in',
   ],
-  ...['invalid-unit-multiplier', 'invalid-failure-policy', 'invalid-unmatched-policy', 'invalid-value-in'],
   ...['empty-replaces', 'share-threshold-without-wildcard', 'invalid-metadata'],
 ]);
 // A schema cannot detect values that JSON cannot represent, nor numbers that YAML 1.1 reads differently.
@@ -83,15 +75,9 @@ describe('the schema of rule files', () => {
     const { replaces, calendar, active, block_for } = rateLimit.properties;
     const { address_prefix } = descriptor.properties;
     const sections = {
-      'top level': schema,
-      descriptor,
-      rate_limit: rateLimit,
-      calendar,
-      active,
-      block_for: block_for?.anyOf?.at(-1),
+      ...{ 'top level': schema, descriptor, rate_limit: rateLimit, calendar, active, address_prefix },
+      ...{ block_for: block_for?.anyOf?.at(-1), replaces: replaces?.items },
       'active range': active?.properties['ranges']?.items,
-      address_prefix,
-      replaces: replaces?.items,
     };
     for (const [section, fields] of Object.entries(FIELDS)) {
       expect(Object.keys(sections[section as keyof typeof FIELDS]?.properties ?? {})).toEqual(Object.keys(fields));
@@ -116,23 +102,14 @@ describe('the schema of rule files', () => {
     }
     const flag = mostly('true', 'false', 'yes');
     const rateLimit = fieldsOf({
-      ...{
-        unit: mostly('day', 'Week', 'days'),
-        requests_per_unit: mostly('1', '0', '5000000000'),
-        unlimited: flag,
-        key: scalar,
-      },
-      ...{ algorithm: mostly('token_bucket', 'fixed_window') },
+      ...{ unit: mostly('day', 'Week', 'days'), requests_per_unit: mostly('1', '0', '5000000000') },
+      ...{ unlimited: flag, key: scalar, algorithm: mostly('token_bucket', 'fixed_window') },
       ...{ name: mostly('n'), replaces: mostly(listOf(fieldsOf({ name: mostly('m') }))) },
     });
     const descriptor = fieldsOf({
       ...{ key: mostly('k', 'l'), value: mostly('v', '"a*"', '"a*b"'), rate_limit: mostly(rateLimit) },
-      ...{
-        shadow_mode: flag,
-        share_threshold: flag,
-        metadata: mostly('{a: [1, {b: ~}]}', '{}'),
-        descriptors: mostly('[{key: n}]'),
-      },
+      ...{ shadow_mode: flag, share_threshold: flag, metadata: mostly('{a: [1, {b: ~}]}', '{}') },
+      descriptors: mostly('[{key: n}]'),
     });
     const seen = new Map([true, false].map((each) => [each, 0]));
     fc.assert(

@@ -76,33 +76,15 @@ describe('the reply to a script call', () => {
 });
 
 describe('the reply to a command', () => {
-  const ANYTHING = [
-    0,
-    1,
-    -1,
-    -3,
-    0.5,
-    NaN,
-    2 ** 53,
-    null,
-    '',
-    'OK',
-    'PONG',
-    'x',
-    '5',
-    [],
-    ['pong'],
-    [0],
-    [['x']],
-    ['x'],
-  ];
+  const TEXTS = ['', 'OK', 'PONG', 'x', '5'];
+  const ANYTHING = [0, 1, -1, -3, 0.5, NaN, 2 ** 53, null, ...TEXTS, [], ['pong'], [0], [['x']], ['x']];
   const RANGE = [0, 16_383, ['127.0.0.1', 6379]];
   it.each<readonly [name: string, args: readonly string[], allowed: readonly unknown[]]>([
     ['AUTH', [], ['OK']],
     ['SELECT', [], ['OK']],
     ['PING', [], ['PONG', ['pong']]],
     ['ROLE', [], ['x', 'pong'].map((role) => [role])],
-    ['GET', [], [null, '', 'OK', 'PONG', 'x', '5']],
+    ['GET', [], [null, ...TEXTS]],
     ['SET', [], ['OK', null]],
     ['DEL', [], [0, 1]],
     ['EXPIRE', [], [0, 1]],
