@@ -20,8 +20,8 @@ interface Cell {
   readonly options?: Partial<LimiterOptions>;
   /**
    * Seconds that pass, `20s`, or a request and its answer: the hits of a call with `k=x` or of another descriptor, or
-   * the limit that is sent with it; then code, remaining and seconds until the reset of each descriptor, and the overall
-   * code if there are several.
+   * the limit that is sent with it; then code, remaining and seconds until the reset of each descriptor, and the
+   * overall code if there are several.
    */
   readonly steps: string;
   /** Those of the rule that the steps have changed. */

@@ -55,8 +55,8 @@ function play(
   });
   const statistics: Record<string, Record<string, number>> = {};
   for (const [name, value] of Object.entries(service.moved())) {
-    const [, rule = '', statistic = ''] = /^shop\.(k.*)\.(\w+)$/.exec(name) ?? [];
-    if (rule !== '') (statistics[rule] ??= {})[statistic] = value;
+    const [, key = '', statistic = ''] = /^shop\.(k.*)\.(\w+)$/.exec(name) ?? [];
+    if (key !== '') (statistics[key] ??= {})[statistic] = value;
   }
   return {
     verdicts,
