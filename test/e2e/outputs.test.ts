@@ -16,7 +16,11 @@ it.each(['pipe', 'socket'])('the service logs how many lines it has dropped when
   const dropped = (await shop.weir.statistics()).get('ratelimit.log.dropped');
   shop.weir.resumeOutput();
   pipe.read();
-  const line = await until('the line to be written', () => /.*log lines were dropped.*/.exec(output())?.[0]);
+  const line = await until('the line to be written', () => {
+    return output()
+      .split('\n')
+      .find((each) => each.includes('log lines were dropped'));
+  });
   expect(line).toMatch(new RegExp(`level=warning .* lines=${dropped}$`));
   await shop.drain();
   await until('the last line is read', () => output().includes('drained; the process exits'));
