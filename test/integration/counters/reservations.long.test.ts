@@ -15,6 +15,7 @@ import { Shop } from '../../e2e/shop';
 import { descriptor, request } from '../../support/data/requests';
 import { connected, instance, options } from '../kvstore/options';
 import { Caller, DUE } from './reservation-caller';
+import { reservationScenarios } from './reservation-scenarios';
 
 /** A real store of which a share of the steps fails, before the server has it or as its reply is lost. */
 class FlappingStore implements CommandRunner {
@@ -238,3 +239,7 @@ it.each(['Redis', 'Redis Cluster'] as const)(
     subscription.unsubscribe();
   },
 );
+
+describe('reservations in Redis behind sentinels', () => {
+  reservationScenarios('Redis behind sentinels', 50);
+});

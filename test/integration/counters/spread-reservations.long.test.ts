@@ -1,0 +1,3 @@
+import { courseTests } from './spread-courses';
+
+courseTests('long');
