@@ -6,6 +6,7 @@ module.exports = {
   // What is worth running before a release: jest.long.config.cjs.
   testPathIgnorePatterns: ['/node_modules/', '\\.long\\.test\\.ts$'],
   testEnvironment: 'node',
+  testSequencer: '<rootDir>/test/support/sequencer.cjs',
   moduleNameMapper: {
     // From its source, so that no build is needed.
     '^#versioning$': '<rootDir>/packages/versioning/src/index.ts',

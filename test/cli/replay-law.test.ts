@@ -94,7 +94,7 @@ const RESERVABLE = ['user=a', 'user=b', 'second=a', 'slow=a', 'zone=a', 'staff=a
   .concat(['other=a']);
 const ALL = [...RESERVABLE, 'blocks=a', 'all=b', 'tokens=b'];
 /** So many that each rule has some. */
-const CALLS = 2400;
+const CALLS = 1500;
 /** Most calls have none. */
 const PURPOSES = [...Array<undefined>(8), 'ask', 'report'] as const;
 

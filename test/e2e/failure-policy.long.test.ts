@@ -2,6 +2,7 @@ import { type SharedLimits, expectSharedLimits } from './shared-limits';
 
 describe('two services that share limits of 100 while their store is away', () => {
   it.each<SharedLimits>([
+    { what: 'loses its counts', isStopped: false, offered: 100, total: 101, stored: 400 },
     {
       ...{ what: 'loses its counts, as many as there are', share: 'auto', isStopped: false },
       ...{ offered: 100, total: 101, stored: 400 },
