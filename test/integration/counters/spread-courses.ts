@@ -128,9 +128,13 @@ function isFast(course: string, how: string): boolean {
 
 /** Plays each course with each failure of a suite, at each of its steps. */
 export function courseTests(suite: 'fast' | 'long'): void {
-  describe.each(Object.entries(COURSES))('%s on a cluster', (course, { before, call }) => {
-    const failures = FAILURES.filter((how) => isFast(course, how) === (suite === 'fast'));
-    it.each(failures)('comes to the same when it stops at any step %s, and is called again', async (how) => {
+  const rows = Object.keys(COURSES)
+    .flatMap((course) => FAILURES.map((how) => [course, how] as const))
+    .filter((row) => isFast(...row) === (suite === 'fast'));
+  it.each(rows)(
+    '%s on a cluster comes to the same when it stops at any step %s, and is called again',
+    async (course, how) => {
+      const { before, call } = COURSES[course]!;
       const counting = new FailingStore(store, Infinity, how);
       const reference = callerOn(counting);
       await before?.(reference);
@@ -156,6 +160,6 @@ export function courseTests(suite: 'fast' | 'long'): void {
       }
       const all = Array.from({ length: steps }, (_each, step) => step);
       expect(await Promise.all(all.map(failAt))).toEqual(all.map((step) => [step, answer, left]));
-    });
-  });
+    },
+  );
 }
