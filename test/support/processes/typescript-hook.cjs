@@ -2,7 +2,7 @@
 // kept, by its text: to compile the rules takes longer than most of the tests in which a thread reads them.
 const { createHash } = require('node:crypto');
 const { mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs');
-const { join } = require('node:path');
+const path = require('node:path');
 const { threadId } = require('node:worker_threads');
 
 const VERSION = require('@swc/core/package.json').version;
@@ -11,24 +11,24 @@ const OPTIONS = {
   module: { type: 'commonjs' },
   sourceMaps: 'inline',
 };
-const KEPT = join(__dirname, '../../../node_modules/.cache/typescript-hook');
+const KEPT = path.join(__dirname, '../../../node_modules/.cache/typescript-hook');
 
 function compile(filename) {
   const text = readFileSync(filename, 'utf8');
   const name = createHash('sha256')
     .update(JSON.stringify([filename, text, VERSION, OPTIONS]))
     .digest('hex');
-  const path = join(KEPT, name);
+  const file = path.join(KEPT, name);
   try {
-    return readFileSync(path, 'utf8');
+    return readFileSync(file, 'utf8');
   } catch {
     // It is compiled for the first time.
   }
   const { code } = require('@swc/core').transformSync(text, { filename, ...OPTIONS });
   mkdirSync(KEPT, { recursive: true });
   // Others read it as a whole or not at all.
-  writeFileSync(`${path}.${process.pid}.${threadId}`, code);
-  renameSync(`${path}.${process.pid}.${threadId}`, path);
+  writeFileSync(`${file}.${process.pid}.${threadId}`, code);
+  renameSync(`${file}.${process.pid}.${threadId}`, file);
   return code;
 }
 
