@@ -75,6 +75,10 @@ describe('the service with two instances that have their own credentials, TLS an
     return Object.fromEntries(await Promise.all(keys.map(async (key) => [key, await control.get(key)] as const)));
   }
 
+  function breakerOpen(): string {
+    return `ratelimit.store.breaker_open.__server=${main.address}.__store=main`;
+  }
+
   it('opens its listeners when both are available', async () => {
     await weir.line(/cannot connect to the counter store/);
     // The rules are active, so the service waits only for the store.
@@ -118,6 +122,14 @@ describe('the service with two instances that have their own credentials, TLS an
     for (const { stream } of calls) stream.close(constants.NGHTTP2_CANCEL);
     await weir.until('the resets to be counted', async () => (await count(errors)) === before[1] + CALLS);
     main.signal('SIGCONT');
+    // On a busy machine, the store may have hung for so long that it was not called.
+    await weir.until('the store to be used', async () => (await count(breakerOpen())) === 0);
+    await weir.until('a call to be answered', () =>
+      client.shouldRateLimit('shop', ['day=reset']).then(
+        () => true,
+        () => false,
+      ),
+    );
   });
 
   it('is unhealthy and fails calls while a store is away, and recovers by itself', async () => {
@@ -136,7 +148,11 @@ describe('the service with two instances that have their own credentials, TLS an
   });
 
   it('fails calls without the store after five failures, until it is back, and reports the fault once', async () => {
-    const gauge = `ratelimit.store.breaker_open.__server=${main.address}.__store=main`;
+    const gauge = breakerOpen();
+    function faults(): number {
+      return weir.output.match(/a counter store does not answer/g)?.length ?? 0;
+    }
+    const before = faults();
     function call(): Promise<string> {
       return client.shouldRateLimit('shop', ['day=z']).then(
         () => 'OK',
@@ -151,7 +167,7 @@ describe('the service with two instances that have their own credentials, TLS an
     await weir.until('calls to be counted', async () => (await call()) === 'OK');
     expect((await weir.statistics()).get(gauge)).toBe(0);
     await weir.line(/a counter store answers again.* calls=[0-9]+/);
-    expect(weir.output.match(/a counter store does not answer/g)).toHaveLength(1);
+    expect(faults()).toBe(before + 1);
   });
 
   it('answers all calls in flight at SIGTERM, and the store holds exactly the hits that callers got counts for', async () => {

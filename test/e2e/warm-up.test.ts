@@ -3,6 +3,7 @@ import { mkdir, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { VERSION } from '../../src/version';
 import { CACHE_NAME, checkedCode, digestOf } from '../../src/code-cache';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { CopiedBuild, builtProgram, damages, node } from './copied-build';
 import { Shop } from './shop';
@@ -82,13 +83,24 @@ describe('the code cache', () => {
     ['is endless', (path) => symlink('/dev/zero', path), 'it is not a regular file'],
     ['has 4 GB', async (path) => [await writeFile(path, ''), await truncate(path, 4e9)], 'it is too large'],
     ['cannot be read', (path) => symlink(path, path), 'ELOOP'],
-  ])('that %s is ignored with one line', async (_, make, reason) => {
+  ])('that %s is not used', async (_, make, reason) => {
     const { cache } = await builtProgram();
-    using build = new CopiedBuild();
-    await make(build.cache, cache);
+    using folder = new TemporaryFolder();
+    const path = folder.at('cache');
+    await make(path, cache);
+    const script = `
+      const bundle = require('node:fs').readFileSync('dist/main.bundle.js');
+      require('./dist/code-cache.js').readCode(process.argv[1], bundle);`;
+    await expect(node('-e', script, path)).rejects.toThrow(`Error: ${reason}`);
+  });
+
+  it('that is not used is mentioned in one line', async () => {
+    const { cache } = await builtProgram();
+    using build = new CopiedBuild(cache.subarray(0, 1_000));
     await using shop = await Shop.start({ dist: build.dist });
     const lines = shop.weir.output.split('\n').filter((line) => line.includes('code cache'));
-    const start = `level=info msg="the code cache is ignored; the start takes longer" reason="${CACHE_NAME}: ${reason}`;
+    const reason = `${CACHE_NAME}: it is damaged, or`;
+    const start = `level=info msg="the code cache is ignored; the start takes longer" reason="${reason}`;
     expect(lines).toEqual([expect.stringContaining(start)]);
     await shop.hit();
   });

@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 function call(tls?: CallTls) {
-  return callHttp({ host: '127.0.0.1', port: server.port, path: '/livez', timeoutMs: 5_000, tls });
+  return callHttp({ host: '127.0.0.1', port: server.port, path: '/livez', timeoutMs: 60_000, tls });
 }
 
 it('the debug listener with TLS answers over TLS alone, and counts what is none', async () => {
