@@ -1,11 +1,12 @@
 import type { LimiterOptions } from '../limiter/options';
-import { fileOf } from '../net/reloaded-files';
+import { filesOf } from '../net/reloaded-files';
 import type { LoadedSettings } from '../settings/read-settings';
 import {
   DECISION_TIMEOUT,
   INSTANCES,
   type InstanceFields,
   type Settings,
+  TLS_FILES,
   instanceSettings,
 } from '../settings/settings';
 import { type InstanceOptions, type KvstoreOptions, replacementProblem } from '../sinks/counters/kvstore/deployment';
@@ -68,9 +69,7 @@ export function kvstoreOptions(
     main: instanceOptions(reading, INSTANCES.main, log),
     perSecond: settings.kvstorePersecond ? instanceOptions(reading, INSTANCES.perSecond, log) : undefined,
     tlsFiles: {
-      ca: fileOf(reading, 'kvstoreTlsCacert'),
-      cert: fileOf(reading, 'kvstoreTlsClientCert'),
-      key: fileOf(reading, 'kvstoreTlsClientKey'),
+      ...filesOf(reading, TLS_FILES.kvstore),
       skipHostnameVerification: settings.kvstoreTlsSkipHostnameVerification,
     },
     startup: {
@@ -101,9 +100,7 @@ export function plaincacheOptions(
     srvRefresh: settings.plaincacheSrvRefresh,
     tlsFiles: settings.plaincacheTls
       ? {
-          ca: fileOf(reading, 'plaincacheTlsCacert'),
-          cert: fileOf(reading, 'plaincacheTlsClientCert'),
-          key: fileOf(reading, 'plaincacheTlsClientKey'),
+          ...filesOf(reading, TLS_FILES.plaincache),
           skipHostnameVerification: settings.plaincacheTlsSkipHostnameVerification,
         }
       : undefined,

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { openFilesLimit } from '../net/open-files';
 import { MAX_TLS_FILE_BYTES, checkedContext, readSmallFile } from '../net/reloaded-files';
 import type { Inspect } from '../settings/read-settings';
-import { type Field, INSTANCES, type InstanceFields, type SettingsView, instanceSettings } from '../settings/settings';
+import { INSTANCES, type InstanceFields, type SettingsView, TLS_FILES, instanceSettings } from '../settings/settings';
 import { splitList } from '../settings/values/lists';
 import type { readMappingFile } from '../sinks/statistics/mapping-file';
 import { usableMemory } from '../sources/usable-memory';
@@ -24,7 +24,7 @@ export interface Machine {
 export function startChecks(machine: Machine = { files: openFilesLimit(), memory: usableMemory() }): Inspect {
   return (view) => ({
     problems: [
-      ...TLS_FILES.flatMap((files) => tlsProblems(view, files)),
+      ...Object.values(TLS_FILES).flatMap((files) => tlsProblems(view, files)),
       ...mapperProblems(view),
       ...FOLDERS_OF.flatMap((field) => folderProblems(view, field)),
       ...Object.values(INSTANCES).flatMap((instance) => connectionProblems(view, instance, machine)),
@@ -33,28 +33,13 @@ export function startChecks(machine: Machine = { files: openFilesLimit(), memory
   });
 }
 
-/** The TLS files that are used together. */
-interface TlsFields {
-  readonly ca?: FileField;
-  readonly cert: FileField;
-  readonly key: FileField;
-}
-
-const TLS_FILES: readonly TlsFields[] = [
-  { ca: 'grpcClientTlsCacert', cert: 'grpcServerTlsCert', key: 'grpcServerTlsKey' },
-  { cert: 'debugTlsCert', key: 'debugTlsKey' },
-  { ca: 'configGrpcXdsServerTlsCacert', cert: 'configGrpcXdsClientTlsCert', key: 'configGrpcXdsClientTlsKey' },
-  { ca: 'kvstoreTlsCacert', cert: 'kvstoreTlsClientCert', key: 'kvstoreTlsClientKey' },
-  { ca: 'plaincacheTlsCacert', cert: 'plaincacheTlsClientCert', key: 'plaincacheTlsClientKey' },
-];
-
-type FileField = Extract<Field, `${string}Cacert` | `${string}Cert` | `${string}Key`>;
+type TlsFields = (typeof TLS_FILES)[keyof typeof TLS_FILES];
 
 function tlsProblems(view: SettingsView, fields: TlsFields): readonly string[] {
   const problems: string[] = [];
-  function read(field: FileField) {
-    const path = view.settings[field];
-    if (path === undefined || !view.isUsed(field)) return undefined;
+  function read(field: TlsFields['ca' | 'cert' | 'key']) {
+    const path = field && view.settings[field];
+    if (field === undefined || path === undefined || !view.isUsed(field)) return undefined;
     const name = `${view.nameOf(field)}=${path}`;
     try {
       return { name, text: new TextDecoder().decode(readSmallFile(path, MAX_TLS_FILE_BYTES)) };
@@ -63,7 +48,7 @@ function tlsProblems(view: SettingsView, fields: TlsFields): readonly string[] {
       return undefined;
     }
   }
-  const contents = { ca: fields.ca && read(fields.ca), cert: read(fields.cert), key: read(fields.key) };
+  const contents = { ca: read(fields.ca), cert: read(fields.cert), key: read(fields.key) };
   if (problems.length > 0) return problems;
   try {
     checkedContext(contents);

@@ -11,22 +11,23 @@ export interface NamedFile {
   readonly name: string;
 }
 
-interface FileSettings<Field extends string> {
-  readonly settings: Readonly<Record<Field, string | undefined>>;
-  readonly nameOf: (field: Field) => string;
-}
-
-/** The file that a setting names; undefined when it is not set. */
-export function fileOf<Field extends string>(
-  { settings, nameOf }: FileSettings<NoInfer<Field>>,
-  field: Field,
-): NamedFile | undefined {
-  const path = settings[field];
-  return path === undefined ? undefined : { path, name: `${nameOf(field)}=${path}` };
-}
-
 /** The TLS files that are used together. */
 export type TlsFiles = Readonly<Record<'ca' | 'cert' | 'key', NamedFile | undefined>>;
+
+/** The files that settings name; undefined for those that are not set. */
+export function filesOf<Field extends string>(
+  reading: {
+    readonly settings: Readonly<Record<NoInfer<Field>, string | undefined>>;
+    readonly nameOf: (field: NoInfer<Field>) => string;
+  },
+  { ca, cert, key }: Readonly<Record<'ca' | 'cert' | 'key', Field | undefined>>,
+): TlsFiles {
+  function fileOf(field: Field | undefined): NamedFile | undefined {
+    const path = field === undefined ? undefined : reading.settings[field];
+    return path === undefined ? undefined : { path, name: `${reading.nameOf(field!)}=${path}` };
+  }
+  return { ca: fileOf(ca), cert: fileOf(cert), key: fileOf(key) };
+}
 
 /** The contents of files; undefined for those that are not set. */
 export type Contents<Name extends string> = Readonly<

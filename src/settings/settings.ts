@@ -51,6 +51,15 @@ export const INSTANCES = {
   },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, Field>>>>;
 
+/** The settings of the TLS files that are used together. */
+export const TLS_FILES = {
+  grpc: { ca: 'grpcClientTlsCacert', cert: 'grpcServerTlsCert', key: 'grpcServerTlsKey' },
+  debug: { ca: undefined, cert: 'debugTlsCert', key: 'debugTlsKey' },
+  xds: { ca: 'configGrpcXdsServerTlsCacert', cert: 'configGrpcXdsClientTlsCert', key: 'configGrpcXdsClientTlsKey' },
+  kvstore: { ca: 'kvstoreTlsCacert', cert: 'kvstoreTlsClientCert', key: 'kvstoreTlsClientKey' },
+  plaincache: { ca: 'plaincacheTlsCacert', cert: 'plaincacheTlsClientCert', key: 'plaincacheTlsClientKey' },
+} as const satisfies Readonly<Record<string, Readonly<Record<'ca' | 'cert' | 'key', Field | undefined>>>>;
+
 /** Milliseconds after which calls are answered by policy, if STORE_DECISION_TIMEOUT does not say it. */
 export const DECISION_TIMEOUT = 100;
 

@@ -22,10 +22,11 @@ import {
   MAX_TLS_FILE_BYTES,
   type NamedFile,
   checkedContext,
-  fileOf,
+  filesOf,
   reloadedFiles,
 } from '../net/reloaded-files';
 import type { LoadedSettings } from '../settings/read-settings';
+import { TLS_FILES } from '../settings/settings';
 import type { Statistics } from '../statistics/statistics';
 import { NO_TAGS, type Tags, joinTags } from '../statistics/tags';
 import { ConditionLog } from '../log/condition-log';
@@ -279,14 +280,7 @@ export class ListenerCertificates {
 }
 
 function certificateEvents(parts: CertificateParts, listener: TlsListenerName): Observable<CertificateEvent> {
-  // The check of the settings has required both of them with TLS.
-  if (listener === 'debug') {
-    const [cert, key] = [fileOf(parts, 'debugTlsCert'), fileOf(parts, 'debugTlsKey')];
-    return certificateSource({ cert, key, clientCa: undefined });
-  }
-  return certificateSource({
-    cert: fileOf(parts, 'grpcServerTlsCert'),
-    key: fileOf(parts, 'grpcServerTlsKey'),
-    clientCa: fileOf(parts, 'grpcClientTlsCacert'),
-  });
+  // The check of the settings has required the certificate and its key with TLS.
+  const { ca: clientCa, cert, key } = filesOf(parts, TLS_FILES[listener === 'gRPC' ? 'grpc' : 'debug']);
+  return certificateSource({ cert, key, clientCa });
 }

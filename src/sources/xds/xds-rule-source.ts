@@ -1,7 +1,7 @@
 import { EMPTY, type SchedulerLike, asyncScheduler, catchError, defer, finalize, of, repeat, timer } from 'rxjs';
-import { fileOf } from '../../net/reloaded-files';
+import { filesOf } from '../../net/reloaded-files';
 import type { LoadedSettings } from '../../settings/read-settings';
-import type { Field, Settings } from '../../settings/settings';
+import { type Field, type Settings, TLS_FILES } from '../../settings/settings';
 import type { Statistics } from '../../statistics/statistics';
 import { type Backoff, backoff } from '../../streams/backoff';
 import { ConditionLog } from '../../log/condition-log';
@@ -26,11 +26,7 @@ export function xdsSource(parts: RuleSourceParts): RuleSource {
   let isConnected = false;
   statistics.gauge('ratelimit.xds.connected', () => Number(isConnected));
   const tls = {
-    files: {
-      ca: fileOf(parts, 'configGrpcXdsServerTlsCacert'),
-      cert: fileOf(parts, 'configGrpcXdsClientTlsCert'),
-      key: fileOf(parts, 'configGrpcXdsClientTlsKey'),
-    },
+    files: filesOf(parts, TLS_FILES.xds),
     serverName: settings.configGrpcXdsServerTlsSan,
   };
   return xdsRuleSource({
