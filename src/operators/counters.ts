@@ -109,10 +109,7 @@ export class OperatedCounters {
   /** Returns the counter before. */
   #set(limited: LimitedDescriptor, count: number | null): Promise<StoredCounter | Outcome> {
     const { algorithm } = limited.limit;
-    if (algorithm === undefined) {
-      const { administration } = this.#options;
-      return count === null ? administration.clearCounter(limited) : administration.setCounter(limited, count);
-    }
+    if (algorithm === undefined) return this.#options.administration.changeCounter(limited, count);
     const most = Math.min(count ?? 0, algorithm.capacity);
     const used = algorithm.name === 'token_bucket' && count !== null ? algorithm.capacity - most : most;
     // In one step: everything is given back, and as much taken.

@@ -130,16 +130,14 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
     return { count, timeToLive: count === 0 ? null : Math.ceil(end - now) };
   }
 
-  /** By the difference, so that hits of other workers that are counted meanwhile are kept. */
-  async setCounter(counter: Counted, count: number): Promise<StoredCounter> {
+  /**
+   * By the difference, so that hits of other workers that are counted meanwhile are kept. A key that is cleared stays,
+   * with the count 0, until its window ends.
+   */
+  async changeCounter(counter: Counted, count: number | null): Promise<StoredCounter> {
     const before = await this.readCounter(counter);
-    await this.#hit(counter, count - before.count);
+    await this.#hit(counter, (count ?? 0) - before.count);
     return before;
-  }
-
-  /** The key stays, with the count 0, until its window ends. */
-  clearCounter(counter: Counted): Promise<StoredCounter> {
-    return this.setCounter(counter, 0);
   }
 
   async readRecord(key: string): Promise<string | undefined> {

@@ -185,8 +185,8 @@ async function callStrangeStore(store: StrangeStore, calls: number): Promise<num
     },
     () =>
       oneOf([0, 1]) === 0
-        ? store.counters.setCounter(counterOf('set'), 5)
-        : store.counters.clearCounter(counterOf('set')),
+        ? store.counters.changeCounter(counterOf('set'), 5)
+        : store.counters.changeCounter(counterOf('set'), null),
     async () => {
       if (!store.hasAlgorithms) return;
       const lent = operation('lent', 1, { limit: 1000 });

@@ -17,10 +17,8 @@ export interface CounterAdministration {
   /**
    * Sets the count. A key keeps its expiry; a new one gets that of a counter that is hit for the first time.
    *
-   * @param count from 0 to 2^53 − 1
+   * @param count from 0 to 2^53 − 1; null: the key is removed, so that the next hit is the first one
    * @returns the counter before; hits that are counted meanwhile may be missing in it
    */
-  setCounter(counter: Counted, count: number): Promise<StoredCounter>;
-  /** Removes the key, so that the next hit is the first one. Returns the counter before, as {@link setCounter}. */
-  clearCounter(counter: Counted): Promise<StoredCounter>;
+  changeCounter(counter: Counted, count: number | null): Promise<StoredCounter>;
 }

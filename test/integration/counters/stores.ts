@@ -67,8 +67,8 @@ function administrationScenarios(store: () => AdministeredCounters, { livesForWi
     expect(count).toBe(4);
     expect(timeToLive).toBeGreaterThan(4_000);
     expect(timeToLive).toBeLessThanOrEqual(5_002);
-    await store().clearCounter(counter);
-    expect(await store().setCounter(counter, 7)).toMatchObject({ count: 0 });
+    await store().changeCounter(counter, null);
+    expect(await store().changeCounter(counter, 7)).toMatchObject({ count: 0 });
     const created = await store().readCounter(counter);
     expect(created.timeToLive).toBeGreaterThan(4_000);
     expect(created.timeToLive).toBeLessThanOrEqual(5_002);
@@ -79,31 +79,31 @@ function administrationScenarios(store: () => AdministeredCounters, { livesForWi
     const counter = freshCounter(86_400);
     await apply(store(), hit(counter, 4));
     const before = await store().readCounter(counter);
-    expect(await store().setCounter(counter, 100)).toMatchObject({ count: 4 });
+    expect(await store().changeCounter(counter, 100)).toMatchObject({ count: 4 });
     const after = await store().readCounter(counter);
     expect(after.count).toBe(100);
     expectLifetime(after.timeToLive, 86_400);
     expect(after.timeToLive).toBeLessThanOrEqual(before.timeToLive!);
     expect(await apply(store(), hit(counter, 2))).toEqual([102]);
     const absent = freshCounter(7200);
-    expect(await store().setCounter(absent, 7)).toEqual(NONE);
+    expect(await store().changeCounter(absent, 7)).toEqual(NONE);
     expectLifetime((await store().readCounter(absent)).timeToLive, 7200);
     expect(await apply(store(), hit(absent, 1))).toEqual([8]);
   });
 
   it('sets a counter to 0 and to the largest count', async () => {
     const counter = freshCounter();
-    await store().setCounter(counter, LARGEST_COUNT);
+    await store().changeCounter(counter, LARGEST_COUNT);
     expect(await apply(store(), hit(counter, 1))).toEqual([LARGEST_COUNT]);
-    expect(await store().setCounter(counter, 0)).toMatchObject({ count: LARGEST_COUNT });
+    expect(await store().changeCounter(counter, 0)).toMatchObject({ count: LARGEST_COUNT });
     expect(await apply(store(), hit(counter, -5), hit(counter, 3))).toEqual([0, 3]);
   });
 
   it('clears a counter and no other, so that the next hit is the first one and sets the expiry', async () => {
     const [counter, other] = [freshCounter(3600), freshCounter(3600)];
-    expect(await store().clearCounter(counter)).toEqual(NONE);
+    expect(await store().changeCounter(counter, null)).toEqual(NONE);
     await apply(store(), hit(counter, 9), hit(other, 2));
-    expect(await store().clearCounter(counter)).toMatchObject({ count: 9 });
+    expect(await store().changeCounter(counter, null)).toMatchObject({ count: 9 });
     expect(await store().readCounter(counter)).toEqual(NONE);
     expect(await apply(store(), hit(counter, 1))).toEqual([1]);
     expectLifetime((await store().readCounter(counter)).timeToLive, 3600);

@@ -86,13 +86,13 @@ describe('a cluster', () => {
     await apply(counters, operation(stored.key, 5, hour));
     await cluster.move([keySlot(stored.key)], async () => {
       // The first node still has the one, the node that imports the slot gets the other.
-      expect(await counters.setCounter(stored, 7)).toMatchObject({ count: 5 });
-      expect(await counters.setCounter(absent, 3)).toMatchObject({ count: 0 });
+      expect(await counters.changeCounter(stored, 7)).toMatchObject({ count: 5 });
+      expect(await counters.changeCounter(absent, 3)).toMatchObject({ count: 0 });
       expect(await apply(counters, operation(absent.key, 1, hour))).toEqual([4]);
       expect(await counters.readCounter(stored)).toMatchObject({ count: 7 });
-      expect(await counters.clearCounter(absent)).toMatchObject({ count: 4 });
+      expect(await counters.changeCounter(absent, null)).toMatchObject({ count: 4 });
     });
-    expect(await counters.setCounter(stored, 9)).toMatchObject({ count: 7 });
+    expect(await counters.changeCounter(stored, 9)).toMatchObject({ count: 7 });
     expect(await counters.readCounter(absent)).toMatchObject({ count: 0 });
     expect(await apply(counters, operation(stored.key, 1, hour))).toEqual([10]);
   });

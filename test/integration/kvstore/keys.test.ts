@@ -262,10 +262,10 @@ describe('keys in Redis', () => {
     const counters = await open({ expirationJitterMaxSeconds: 0 });
     await expect(counters.readCounter(list!)).rejects.toThrow('another type');
     await expect(counters.readCounter(text!)).rejects.toThrow('not an integer');
-    expect(await counters.setCounter(list!, 7)).toEqual({ count: 0, timeToLive: null });
+    expect(await counters.changeCounter(list!, 7)).toEqual({ count: 0, timeToLive: null });
     expect(await counters.readCounter(list!)).toMatchObject({ count: 7 });
     expect(await server.control.ttl('list')).toBeGreaterThan(50);
-    expect(await counters.clearCounter(text!)).toMatchObject({ count: 0 });
+    expect(await counters.changeCounter(text!, null)).toMatchObject({ count: 0 });
     expect(await server.control.exists('text')).toBe(0);
   });
 

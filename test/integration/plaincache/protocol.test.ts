@@ -309,8 +309,8 @@ describe('operators', () => {
     const counters = countersOf(server);
     expect(await counters.readCounter(COUNTER)).toEqual({ count: 42, timeToLive: 17 });
     server.answer = replies({ ...DONE, mg: 'VA 20 t-1\r\n18446744073709551615\r\n' });
-    expect(await counters.setCounter(COUNTER, 9)).toEqual({ count: MOST, timeToLive: null });
-    expect(await counters.clearCounter(COUNTER)).toEqual({ count: MOST, timeToLive: null });
+    expect(await counters.changeCounter(COUNTER, 9)).toEqual({ count: MOST, timeToLive: null });
+    expect(await counters.changeCounter(COUNTER, null)).toEqual({ count: MOST, timeToLive: null });
     expect(server.received).toEqual(['mg k t v', 'mg k t v', 'set k 0 61 1', '9', 'mg k t v', 'delete k']);
     // The longest reply that is read.
     server.answer = replies({ mg: `VA 1010 t17\r\n${'42'.padEnd(1010)}\r\n` });
@@ -322,8 +322,8 @@ describe('operators', () => {
     await using server = await ScriptedServer.start(replies(answer));
     const counters = countersOf(server);
     expect(await counters.readCounter(COUNTER)).toEqual({ count: 4, timeToLive: null });
-    expect(await counters.setCounter(COUNTER, 9)).toEqual({ count: 4, timeToLive: null });
-    expect(await counters.clearCounter(COUNTER)).toEqual({ count: 4, timeToLive: null });
+    expect(await counters.changeCounter(COUNTER, 9)).toEqual({ count: 4, timeToLive: null });
+    expect(await counters.changeCounter(COUNTER, null)).toEqual({ count: 4, timeToLive: null });
     expect(server.received.slice(-3)).toEqual(['mg k t v', 'get k', 'delete k']);
   });
 
@@ -338,7 +338,7 @@ describe('operators', () => {
   ])('get an error when the reply to %s is %s', async (command, _, reply) => {
     await using server = await ScriptedServer.start(replies({ mg: 'EN\r\n', [command]: reply }));
     const counters = countersOf(server);
-    await expect(counters.setCounter(COUNTER, 9)).rejects.toMatchObject({ code: 'store_failed' });
+    await expect(counters.changeCounter(COUNTER, 9)).rejects.toMatchObject({ code: 'store_failed' });
   });
 
   it('that found a server broken are told so until it answers again', async () => {

@@ -59,12 +59,8 @@ export class TableStore implements Counters, CounterLane, CounterAdministration 
     return this.#send<StoredCounter>(['change', key, 'same', lifetimeOf(limit)]);
   }
 
-  setCounter({ key, limit }: Counted, count: number): Promise<StoredCounter> {
-    return this.#send<StoredCounter>(['change', key, count, lifetimeOf(limit)]);
-  }
-
-  clearCounter({ key, limit }: Counted): Promise<StoredCounter> {
-    return this.#send<StoredCounter>(['change', key, 'nothing', lifetimeOf(limit)]);
+  changeCounter({ key, limit }: Counted, count: number | null): Promise<StoredCounter> {
+    return this.#send<StoredCounter>(['change', key, count ?? 'nothing', lifetimeOf(limit)]);
   }
 
   async close(): Promise<void> {

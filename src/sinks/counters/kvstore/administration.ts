@@ -25,24 +25,18 @@ export function counterAdministration(
   storeOf: (counter: Counted) => CommandRunner,
   jitter: number,
 ): CounterAdministration {
-  /** @returns the counter before the change */
-  function change(counter: Counted, count: number | undefined): Promise<StoredCounter> {
-    const { key, limit } = counter;
-    return storeOf(counter).run(key, async (send) => {
-      const before = await read(send, key, { invalidAsZero: true });
-      if (count === undefined) checked(await send('DEL', key));
-      else
-        await set(send, key, {
-          count: String(count),
-          expiry: String(lifetimeOf(limit) + randomPart(jitter)),
-        });
-      return before;
-    });
-  }
   return {
     readCounter: (counter) => storeOf(counter).run(counter.key, (send) => read(send, counter.key)),
-    setCounter: (counter, count) => change(counter, count),
-    clearCounter: (counter) => change(counter, undefined),
+    changeCounter: (counter, count) => {
+      const { key, limit } = counter;
+      return storeOf(counter).run(key, async (send) => {
+        const before = await read(send, key, { invalidAsZero: true });
+        const expiry = String(lifetimeOf(limit) + randomPart(jitter));
+        if (count === null) checked(await send('DEL', key));
+        else await set(send, key, { count: String(count), expiry });
+        return before;
+      });
+    },
   };
 }
 

@@ -132,15 +132,11 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     return Promise.resolve(this.#stored(counter));
   }
 
-  setCounter(counter: Counted, count: number): Promise<StoredCounter> {
+  changeCounter(counter: Counted, count: number | null): Promise<StoredCounter> {
     const before = this.#stored(counter);
-    this.#counts.set(tableKey(counter.key), count, this.#now(), counter.limit);
-    return Promise.resolve(before);
-  }
-
-  clearCounter(counter: Counted): Promise<StoredCounter> {
-    const before = this.#stored(counter);
-    this.#counts.remove(tableKey(counter.key));
+    const key = tableKey(counter.key);
+    if (count === null) this.#counts.remove(key);
+    else this.#counts.set(key, count, this.#now(), counter.limit);
     return Promise.resolve(before);
   }
 

@@ -172,24 +172,20 @@ function counterAdministration(nodeOf: (key: WireKey) => Node | undefined, jitte
     return node.administer((connection) => run(connection, wire));
   }
 
-  /** @param count undefined: the key is removed */
-  async function change(counter: Counted, count: number | undefined): Promise<StoredCounter> {
-    return administer(counter, async (connection, key) => {
-      const before = await read(connection, key);
-      // The expiry is sent in whole seconds, and one is added to it.
-      const left = before.timeToLive === null ? undefined : Math.max(1, before.timeToLive - 1);
-      const lifetime = left ?? lifetimeOf(counter.limit) + randomPart(jitter);
-      const kind = count === undefined ? 'delete' : 'set';
-      const outcomes: WriteOutcome[] = [];
-      await connection.send(...write([{ kind, key, hits: count ?? 0, lifetime }], outcomes));
-      if (!(outcomes[0] instanceof Error)) return before;
-      throw new DecisionError('store_failed', 'a memcached server rejected the change', { cause: outcomes[0] });
-    });
-  }
   return {
     readCounter: async (counter) => administer(counter, read),
-    setCounter: (counter, count) => change(counter, count),
-    clearCounter: (counter) => change(counter, undefined),
+    changeCounter: async (counter, count) =>
+      administer(counter, async (connection, key) => {
+        const before = await read(connection, key);
+        // The expiry is sent in whole seconds, and one is added to it.
+        const left = before.timeToLive === null ? undefined : Math.max(1, before.timeToLive - 1);
+        const lifetime = left ?? lifetimeOf(counter.limit) + randomPart(jitter);
+        const kind = count === null ? 'delete' : 'set';
+        const outcomes: WriteOutcome[] = [];
+        await connection.send(...write([{ kind, key, hits: count ?? 0, lifetime }], outcomes));
+        if (!(outcomes[0] instanceof Error)) return before;
+        throw new DecisionError('store_failed', 'a memcached server rejected the change', { cause: outcomes[0] });
+      }),
   };
 }
 
