@@ -2,8 +2,9 @@ import { DecisionError } from '../counting/decision-error';
 import { type Operation, readOf } from '../counting/operation';
 import { hitsOnRead, stopsWhenOver } from '../counting/read-then-decide';
 import { type Lanes, PartOfCall } from './lanes';
-import type { CounterInstance, CounterLane, Counters } from './ports/counters';
+import type { CounterLane, Counters } from './ports/counters';
 import type { WindowCall } from './ports/decide';
+import { grouped } from '../text/grouped';
 
 /**
  * Sends a call to the lanes of its operations. A call of one lane goes there as it is, which is the common case.
@@ -58,13 +59,15 @@ class SpreadCall extends PartOfCall {
 
   /** Sends the operations by lane; calls back when every one has its count in `countAfter`. */
   count(operations: readonly Operation[], onCounted: () => void): void {
-    const groups = this.#groupByInstance(operations);
-    let left = groups.length;
-    for (const group of groups) {
-      group.send(() => {
-        left -= 1;
-        if (left === 0) onCounted();
-      });
+    const lanes = grouped(operations, (operation) => this.#counters.laneOf(operation));
+    let left = lanes.size;
+    function settled(): void {
+      left -= 1;
+      if (left === 0) onCounted();
+    }
+    for (const [{ lanesAtOnce }, ofInstance] of grouped(lanes, ([{ instance }]) => instance)) {
+      const unsent = ofInstance.map(([lane, own]) => new PartInLane(this, lane, own));
+      for (let count = Math.min(lanesAtOnce, unsent.length); count > 0; count -= 1) this.#sendNext(unsent, settled);
     }
   }
 
@@ -91,54 +94,13 @@ class SpreadCall extends PartOfCall {
     super.fail(error);
   }
 
-  #groupByInstance(operations: readonly Operation[]): readonly InstanceGroup[] {
-    const groups = new Map<CounterInstance, InstanceGroup>();
-    for (const operation of operations) {
-      const lane = this.#counters.laneOf(operation);
-      const known = groups.get(lane.instance);
-      const group = known ?? new InstanceGroup(this, this.#lanes, lane.instance.lanesAtOnce);
-      if (known === undefined) groups.set(lane.instance, group);
-      group.add(lane, operation);
-    }
-    return [...groups.values()];
-  }
-}
-
-/** The parts of a call that go to the lanes of one instance. */
-class InstanceGroup {
-  readonly #call: SpreadCall;
-  readonly #lanes: Lanes;
-  readonly #lanesAtOnce: number;
-  readonly #parts = new Map<CounterLane, PartInLane>();
-  #unsent: PartInLane[] = [];
-  #left = 0;
-
-  constructor(call: SpreadCall, lanes: Lanes, lanesAtOnce: number) {
-    this.#call = call;
-    this.#lanes = lanes;
-    this.#lanesAtOnce = lanesAtOnce;
-  }
-
-  add(lane: CounterLane, operation: Operation): void {
-    const known = this.#parts.get(lane);
-    if (known === undefined) this.#parts.set(lane, new PartInLane(this.#call, lane, [operation]));
-    else known.operations.push(operation);
-  }
-
-  /** Sends as many parts at a time as the instance allows; calls back when all have settled. */
-  send(onSettled: () => void): void {
-    this.#unsent = [...this.#parts.values()];
-    this.#left = this.#unsent.length;
-    for (let count = Math.min(this.#lanesAtOnce, this.#left); count > 0; count -= 1) this.#sendNext(onSettled);
-  }
-
-  #sendNext(onSettled: () => void): void {
-    const part = this.#unsent.shift();
-    if (part === undefined || this.#call.isCancelled) return;
+  /** Sends the next part for an instance, and one more when that has settled. */
+  #sendNext(unsent: PartInLane[], settled: () => void): void {
+    const part = unsent.shift();
+    if (part === undefined || this.isCancelled) return;
     part.onSettled = () => {
-      this.#left -= 1;
-      if (this.#left === 0) onSettled();
-      else this.#sendNext(onSettled);
+      settled();
+      this.#sendNext(unsent, settled);
     };
     this.#lanes.add(part.lane, part);
   }
@@ -151,7 +113,7 @@ class PartInLane extends PartOfCall {
   constructor(
     call: SpreadCall,
     readonly lane: CounterLane,
-    override readonly operations: Operation[],
+    operations: readonly Operation[],
   ) {
     super(call, operations);
   }
