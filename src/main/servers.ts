@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net';
 import type { ServerTls } from '../grpc/http2/tls';
 import type { UnaryCall } from '../grpc/method';
 import { MethodObserver } from '../grpc/method-observer';
@@ -22,6 +21,7 @@ import { asError } from '../text/thrown';
 import type { App } from './app';
 import { type DecisionPath, showsValues } from './decision-path';
 import { processCount } from './process';
+import type { Serving } from './life';
 import type { Rejections } from './rejections';
 import { turnClock } from './turn-scheduler';
 
@@ -129,13 +129,6 @@ export function httpAddress({ settings: { host, port }, nameOf, manager }: App):
   return { host, port, inherited: manager.sockets.http, settings: `${nameOf('host')}, ${nameOf('port')}` };
 }
 
-/** Where the listeners for decisions are. */
-export interface Addresses {
-  /** The path of a Unix socket with `GRPC_UDS`. */
-  readonly grpc: AddressInfo | string;
-  readonly http: AddressInfo;
-}
-
 /** The servers for decisions: gRPC and HTTP. They open when the service is ready and are closed one after the other. */
 export class Servers {
   readonly #app: App;
@@ -154,7 +147,7 @@ export class Servers {
   }
 
   /** @throws when a listener cannot open: a port that is in use, a certificate that cannot be used */
-  async listen(): Promise<Addresses> {
+  async listen(): Promise<Pick<Serving, 'grpc' | 'http'>> {
     const app = this.#app;
     const http = await serveHttp({ ...httpServerOptions(app, this.#inputs), ...httpAddress(app) });
     this.#http = http;

@@ -1,20 +1,15 @@
 import { type Observable, type SchedulerLike, combineLatest, distinctUntilChanged, map, merge, startWith } from 'rxjs';
-import { type CurrentConfig, NO_CONFIG, currentConfig, hasDomain } from '../streams/config';
-import { type Latest, latest } from '../streams/latest';
-import type { RuleEvent } from '../streams/ports/rule-source';
-import type { ServiceOptions } from '../streams/service';
+import { NO_CONFIG, currentConfig, hasDomain } from '../streams/config';
+import { latest } from '../streams/latest';
+import type { Service, ServiceOptions, ServiceSources } from '../streams/service';
 import { type Awaited, Readiness, health } from '../streams/readiness';
 import type { WorkerProcess } from './process';
 
-export interface InstanceSources {
-  /** Loads of rules; the stream neither fails nor completes. */
-  readonly rules$: Observable<RuleEvent>;
+export interface InstanceSources extends Pick<ServiceSources, 'rules$' | 'termination$'> {
   /** The workers that run. */
   readonly workers$: Observable<readonly Pick<WorkerProcess, 'state' | 'isReady'>[]>;
   /** Emits when all workers are serving for the first time; fails when the service cannot run. */
   readonly complete$: Observable<unknown>;
-  /** The signals that end the process, shared. */
-  readonly termination$: Observable<unknown>;
 }
 
 export interface InstanceOptions extends ServiceOptions {
@@ -22,18 +17,14 @@ export interface InstanceOptions extends ServiceOptions {
   readonly scheduler: SchedulerLike;
 }
 
-/** What concerns all processes of an instance, and is the same as `Service` has for a single process. */
-export interface Instance {
-  readonly config$: Latest<CurrentConfig>;
-  readonly readiness: Readiness;
-  readonly flow$: Observable<unknown>;
-}
-
-/** Combines what the primary knows and what the workers report. Subscribes to nothing by itself. */
+/**
+ * Combines what the primary knows and what the workers report to what a single process has of itself. Subscribes to
+ * nothing by itself.
+ */
 export function instanceOfWorkers(
   { rules$, workers$, complete$, termination$ }: InstanceSources,
   { startsWithoutRules, needsDomain, storeNote, scheduler }: InstanceOptions,
-): Instance {
+): Pick<Service, 'config$' | 'readiness' | 'flow$'> {
   const config$ = latest(rules$.pipe(currentConfig(scheduler)), NO_CONFIG);
   const components = {
     ...(needsDomain && { configuration: config$.pipe(map(hasDomain)) }),
