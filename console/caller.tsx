@@ -117,7 +117,7 @@ export function CallerDetails({ query, offender, asksToClear }: DetailsProps) {
         {descriptor !== undefined && (
           <CallerHelp query={query} states={states} descriptor={descriptor} onAsk={setAsked} />
         )}
-        <Changes query={query} />
+        <Changes query={query} version={changes} />
         {first !== undefined && <InStore states={states} />}
       </div>
       {change !== undefined && (
@@ -264,9 +264,10 @@ function Path({ descriptor: { entries, rule } }: { readonly descriptor: Explaine
 }
 
 /** Who has changed its counters, and why. */
-function Changes({ query: { domain, descriptor } }: { readonly query: Caller }) {
+function Changes({ query, version }: { readonly query: Caller; readonly version: number }) {
+  const { domain, descriptor } = query;
   const isFleet = useFleet() !== undefined;
-  const changes = useChanges().filter((each) => each.domain === domain && each.descriptor === descriptor);
+  const changes = useChanges(version).filter((each) => each.domain === domain && each.descriptor === descriptor);
   if (changes.length === 0) return <></>;
   const happenings = changes.toReversed().map((change) => ({ ...happeningOf(change, isFleet), link: undefined }));
   return (

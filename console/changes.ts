@@ -9,10 +9,12 @@ import { addressOf } from './route';
 import { useStore } from './store';
 import { count, counted, secondsOf } from './text';
 
-/** What operators have changed, the newest at the end; none without a token. */
-export function useChanges(): readonly Change[] {
+/** What operators have changed, the newest at the end; none without a token. @param version another one: read again */
+export function useChanges(version?: number): readonly Change[] {
   const path = useStore(token) === '' ? undefined : 'changes';
-  return useAnswer<{ readonly changes: readonly Change[] }>(path, { every: LOOK_INTERVAL }).value?.changes ?? [];
+  return (
+    useAnswer<{ readonly changes: readonly Change[] }>(path, { every: LOOK_INTERVAL, version }).value?.changes ?? []
+  );
 }
 
 /** All that has happened, callers that are newly limited, and what operators have changed; the newest come first. */

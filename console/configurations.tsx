@@ -30,7 +30,7 @@ export function RejectedConfiguration() {
         </Notice>
         <Card title="Errors" columns={12}>
           {rejected.errors.map((error) => (
-            <pre key={error} class="foot" tabIndex={0}>
+            <pre key={error} class="foot changes" tabIndex={0}>
               {visible(error)}
             </pre>
           ))}

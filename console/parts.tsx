@@ -50,18 +50,14 @@ export function Table({ title, columns, rows, kind = '', empty = 'None.' }: Tabl
           {rows.map(({ key, cells, kind: kindOfRow }) => (
             <tr key={key} class={kindOfRow}>
               {cells.map((each, index) => {
-                const {
-                  kind: kindOfCell,
-                  content,
-                  span,
-                }: Cell = isCell(each) ? each : { ...titles[index]!, content: each };
+                const cell: Cell = isCell(each) ? each : { ...titles[index]!, content: each };
                 return index === 0 ? (
-                  <th key={index} scope="row" class={kindOfCell} colSpan={span}>
-                    {shown(content)}
+                  <th key={index} scope="row" class={cell.kind} colSpan={cell.span}>
+                    {shown(cell.content)}
                   </th>
                 ) : (
-                  <td key={index} class={kindOfCell}>
-                    {shown(content)}
+                  <td key={index} class={cell.kind}>
+                    {shown(cell.content)}
                   </td>
                 );
               })}
