@@ -15,7 +15,7 @@ import { type Written, bodyOf, commandOf, readPasted } from './request';
 import { RuleChart } from './rule-chart';
 import { addressOf, route } from './route';
 import { useStore } from './store';
-import { Link, clock, count, counted, limitText, listed, placeText, secondsOf, shown } from './text';
+import { Link, capital, clock, count, counted, limitText, listed, placeText, secondsOf, shown } from './text';
 
 export function ExplainPage() {
   const { parameters } = useStore(route);
@@ -147,7 +147,7 @@ function Verdict({ explanation, limit }: { readonly explanation: Explanation; re
   return (
     <Notice tone={tone} title={answer?.overallCode ?? 'No answer'}>
       <p>
-        {reason}. {clock(secondsOf(at))}
+        {capital(reason)}. {clock(secondsOf(at))}
       </p>
       {over.map(({ reason: why, counter, ...each }) => {
         const until = counter === null ? '' : ` (${limitText(counter)}), until ${clock(secondsOf(counter.resetAt))}`;

@@ -66,7 +66,7 @@ function rowOf(difference: FleetDifference, columns: readonly FleetInstance[]): 
     if (own === most || own === undefined) return { kind: `same ${wide}`, content: same };
     const value = shown(valueText(difference, own.value));
     if (isExpected) return { kind: `mono ${wide}`, content: value };
-    return { kind: 'differing mono', content: <span class="unequal">≠ {value}</span> };
+    return { kind: `differing mono ${wide}`, content: <span class="unequal">≠ {value}</span> };
   });
   return {
     key: `${aspect} ${name}`,

@@ -55,7 +55,7 @@ export function Lines({ values, times, interval, frame: { x, y, bottom }, tone =
 }
 
 /** Pixels of a character of a name of a band. */
-const CHARACTER = 6.6;
+const CHARACTER = 6.9;
 
 /** Outages, with their two ends and, where there is room, their times. */
 export function Bands({ outages, frame }: { readonly outages: readonly Outage[]; readonly frame: Frame }) {

@@ -26,7 +26,7 @@ export function RuleChart({ statisticsKey, limits = [] }: RuleChartProps) {
         const title = `${key}, hits per second`;
         return (
           <Fragment key={key}>
-            <p class="small quiet pad">{title}</p>
+            <p class="small quiet pad">{keys.length > 1 ? title : 'Hits per second'}</p>
             <Chart label={title} history={history} height={190} lines={outcomeLines('hits', hits, over)} />
           </Fragment>
         );
