@@ -224,6 +224,20 @@ describe.each(ALGORITHMS)('the state of a %s', (name) => {
   });
 });
 
+it('a token bucket counts what it lends in whole microseconds, rounded up as what it had before', () => {
+  const bucket = algorithmOf({ name: 'token_bucket', requestsPerUnit: 7, lengthSeconds: 60, burst: undefined });
+  const lent = [0, 1].map((part) => bucket.reserve({ whole: 1000, part, parts: 7, now: 0 }, 2, 0));
+  // Each hit takes 8,571,428 4/7 microseconds.
+  expect(lent).toMatchObject([{ whole: 17_143_859 }, { whole: 17_143_860 }]);
+});
+
+it('a sliding window has the hits of the window into which its clock goes back, and none of the one before', () => {
+  const window = algorithmOf({ name: 'sliding_window', requestsPerUnit: 9, lengthSeconds: 60, burst: undefined });
+  const now = 1_764_000_000_000_000;
+  const state = { previous: 3, current: 2, now };
+  expect(window.at(state, now - 1)).toEqual({ previous: 0, current: 3, now: now - 1 });
+});
+
 it('a token bucket takes over what a limit of another rate has left, rounded up to a microsecond', () => {
   const bucket = algorithmOf({ name: 'token_bucket', requestsPerUnit: 7, lengthSeconds: 60, burst: undefined });
   const left = [0, 1, 2].map((part) => bucket.at({ whole: 1000, part, parts: 3, now: 0 }, 600));

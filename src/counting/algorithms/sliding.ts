@@ -104,9 +104,9 @@ export class SlidingWindow extends CountedHits implements Algorithm {
     return (current > 0 ? 2 : 1) * this.#window - this.#elapsed(now);
   }
 
-  /** After how many milliseconds of the window after it, the hits of a window weigh this much. */
+  /** After how many milliseconds of the window after it, the hits of a window weigh this much, which is less. */
   #untilWeight(weight: number, hits: number): number {
-    return Math.ceil(Math.max(0, (this.#window * (hits - weight)) / hits));
+    return Math.ceil((this.#window * (hits - weight)) / hits);
   }
 
   #elapsed(now: number): number {
