@@ -229,6 +229,15 @@ describe('hits that the policy local has counted', () => {
     expect(server.counts).toEqual({ other: 1, y: 1 });
   });
 
+  it('are not taken any more when their window has ended', () => {
+    const server = new Server();
+    const { local } = play(server, {}, ({ call }) => ({
+      0: () => (server.state = 'away'),
+      1: () => call(['s=x', 'k=y']),
+    }));
+    expect([local.unsentHits, local.take(server, 1).map(({ key }) => key)]).toEqual([2, ['shop_k_y_0']]);
+  });
+
   it('are added until the last of the windows ends in which they were counted', () => {
     const server = new Server();
     const perSecond = descriptor('k=x', { limit: { requestsPerUnit: 5, unit: unitByName('SECOND') } });

@@ -171,6 +171,16 @@ describe('the state of a server', () => {
     ]);
     const watched = { 0: (server: ServerState) => server.connected(1), 10: request(5) };
     expect(course(watched, 20_000)).toEqual(['0 unknown since 0', '0 answering since 0', '20000 end']);
+    const silent = course({ ...watched, 12_000: request() }, 14_000);
+    expect(silent.filter((event) => event.includes('unknown'))).toEqual(['0 unknown since 0']);
+  });
+
+  it('is unknown in the end if it was away for ten seconds', () => {
+    const gone = {
+      0: (server: ServerState) => server.connected(1),
+      10: (server: ServerState) => server.connected(0, 'ECONNRESET'),
+    };
+    expect(course(gone, 20_000).slice(-2)).toEqual(['20000 unknown since 20000', '20000 end']);
   });
 
   it('is checked so often without requests where that is wanted, and then fails when a check does', () => {

@@ -46,9 +46,11 @@ describe.each(KINDS)('a postpaid limit with the algorithm %s', (algorithm) => {
 
   it('judges each report of a pipeline window by what was left before it', () => {
     const service = serveLimit(postpaid(100, algorithm));
-    const calls = [30, 0, 80, 0, 5].map((count) => request('shop', [hits('k=x', count)]));
+    const calls = [30, 0, 80, 0].map((count) => request('shop', [hits('k=x', count)]));
     const verdicts = service.decideTogether(...calls);
-    expect(verdicts.map((verdict) => shown(verdict))).toEqual(['OK 70', 'OK 70', 'OK 0', 'OVER 0', 'OVER 0']);
+    expect(verdicts.map((verdict) => shown(verdict))).toEqual(['OK 70', 'OK 70', 'OK 0', 'OVER 0']);
+    // What an ask is merged with is counted.
+    expect(answers(service, 0)).toEqual(['OVER 0']);
   });
 
   it('counts nothing and has no key while it is only asked', () => {
