@@ -2,7 +2,7 @@ import type { Limit } from '../../src/counting/limit';
 import { Operation } from '../../src/counting/operation';
 import { SimulatedInstance, SimulatedStore, Timeline } from '../support/data/lease-fleet';
 import { leasedLimit, randomOf } from './lease-bounds';
-import { START, TRIP, leasing } from './leasing-instance';
+import { START, TRIP, aloneWithStore, leasing } from './leasing-instance';
 
 /** A fixed window with so little left that the key is counted call by call. */
 function scarce() {
@@ -95,8 +95,7 @@ it('operations of a call that no lease decides are left in their order', () => {
 
 describe('what is remembered of keys', () => {
   function fleetOfOne() {
-    const timeline = new Timeline(START);
-    const instance = new SimulatedInstance({ timeline, store: new SimulatedStore(), trip: () => TRIP, span: 0.3 });
+    const { timeline, instance } = aloneWithStore();
     const limit = leasedLimit(1_000, 10);
     function call(number: number, hits = 1): void {
       instance.call(limit, `d_k_${number}_${START / 1000}`, hits, () => undefined);

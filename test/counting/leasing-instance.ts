@@ -7,15 +7,20 @@ export const START = 1_700_000_000_000;
 /** Milliseconds to the store and back. */
 export const TRIP = 2;
 
-/** An instance whose key has been called 200 times a second for a second: it holds what is left of its last lease. */
-export function leasing(limit = leasedLimit(1_000, 10), key = `d_k_v_${START / 1000}`) {
+/** An instance with a store of its own, from {@link START} on. */
+export function aloneWithStore(trip = () => TRIP) {
   const timeline = new Timeline(START);
   const store = new SimulatedStore();
+  return { timeline, store, instance: new SimulatedInstance({ timeline, store, trip, span: 0.3 }) };
+}
+
+/** An instance whose key has been called 200 times a second for a second: it holds what is left of its last lease. */
+export function leasing(limit = leasedLimit(1_000, 10), key = `d_k_v_${START / 1000}`) {
   let trip = TRIP;
+  const { timeline, store, instance } = aloneWithStore(() => trip);
   function lag(milliseconds: number): void {
     trip = milliseconds;
   }
-  const instance = new SimulatedInstance({ timeline, store, trip: () => trip, span: 0.3 });
   const decided: Operation[] = [];
   function call(hits = 1): Operation | undefined {
     const before = decided.length;

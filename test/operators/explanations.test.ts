@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import { asyncScheduler } from 'rxjs';
 import { DecisionError } from '../../src/counting/decision-error';
 import { DEFAULT_OPTIONS } from '../../src/limiter/options';
@@ -17,7 +16,14 @@ import { decisions as decisionsOf } from '../../src/streams/decisions';
 import { descriptor, request } from '../support/data/requests';
 import { type RuleSketch, domainConfig, limit, ruleConfig, unlimited } from '../support/data/rules';
 import { always, configOf } from '../http/operators/served-api';
+import { turnsDuring } from '../support/waiting/turns';
 import { operated, operatedWith } from './operated';
+
+/** A call with one hit for each of some keys. */
+function calling(...keys: readonly string[]): RateLimitRequest {
+  const texts = keys.map((key) => `${key}=x`);
+  return request('shop', texts, 1);
+}
 
 /** 1,000 requested keys that are near to those of 5,000 rules. */
 function nearMisses(): { readonly domain: DomainConfig; readonly keys: readonly string[] } {
@@ -32,15 +38,9 @@ it('1,000 near misses are explained with bounded lists, in a turn of the event l
   const { decisions } = operatedWith({}, domain);
   let now = 0;
   const clock = jest.spyOn(performance, 'now').mockImplementation(() => (now += 5));
-  let turns = 0;
-  let isDone = false;
-  const explained = decisions.explain(request('shop', keys, 1)).finally(() => (isDone = true));
-  while (!isDone) {
-    await setImmediate();
-    turns += 1;
-  }
+  const explained = decisions.explain(request('shop', keys, 1));
+  expect(await turnsDuring(explained)).toBeGreaterThanOrEqual(1_000);
   clock.mockRestore();
-  expect(turns).toBeGreaterThanOrEqual(1_000);
   const { descriptors } = await explained;
   const listed = descriptors.map(({ steps }) => steps[0]!.keys.length);
   expect([listed.length, listed[0], listed.reduce((sum, count) => sum + count)]).toEqual([1_000, 20, 2_000]);
@@ -98,13 +98,7 @@ describe('the reason of an answer', () => {
     ['no descriptor is over its limit', ['limit'], true],
   ])('that passes is: %s', async (reason, keys, shadowMode) => {
     const { decisions } = operatedWith({ shadowMode }, domainConfig('shop', ...rules));
-    const { answer } = await decisions.explain(
-      request(
-        'shop',
-        keys.map((key) => `${key}=x`),
-        1,
-      ),
-    );
+    const { answer } = await decisions.explain(calling(...keys));
     expect(answer).toMatchObject({ overallCode: 'OK', reason });
   });
 });
@@ -195,11 +189,7 @@ describe.each(['away', 'hangs'] as const)('while the store %s', (state) => {
     await call(request('shop', ['local=x', 'pair=x'], 4));
     store.state = state;
     for (const keys of [...requests, ...together]) {
-      const asked = request(
-        'shop',
-        keys.map((key) => `${key}=x`),
-        1,
-      );
+      const asked = calling(...keys);
       const explanations = [await decisions.explain(asked), await decisions.explain(asked)];
       const answered = asExplained(await call(asked));
       for (const { answer, error, descriptors } of explanations) {
@@ -216,14 +206,7 @@ describe.each(['away', 'hangs'] as const)('while the store %s', (state) => {
     const { store, decisions, call } = serviceThatFails();
     await call(request('shop', ['local=x'], 4));
     store.state = state;
-    const keys = ['allow', 'deny', 'local', 'shadow'];
-    const { answer, descriptors } = await decisions.explain(
-      request(
-        'shop',
-        keys.map((key) => `${key}=x`),
-        1,
-      ),
-    );
+    const { answer, descriptors } = await decisions.explain(calling('allow', 'deny', 'local', 'shadow'));
     const why = state === 'away' ? 'there is no connection' : 'the counter store did not answer in time';
     expect(answer).toMatchObject({ overallCode: 'OVER_LIMIT', reason: 'descriptor 2 is denied' });
     expect(descriptors.map(({ reason, counter }) => [counter?.answeredByPolicy, counter?.count, reason])).toEqual([

@@ -101,7 +101,8 @@ describe('requests', () => {
     worker.serve('slow', () => finish$);
     worker.serve('echo', async (parameters: unknown) => parameters);
     worker.serve('nothing', async () => undefined);
-    worker.serve('missing', () => Promise.reject(new DecisionError('store_timeout', 'the store is away')));
+    const away = new DecisionError('store_timeout', 'the store is away');
+    worker.serve('missing', () => Promise.reject(away));
     worker.serve('broken', () => {
       throw new Error('a fault');
     });
@@ -114,9 +115,7 @@ describe('requests', () => {
     expect(results.length).toBe(0);
     await until('it has arrived', () => results.length === 1);
     expect(isDeepStrictEqual(results, [long])).toBe(true);
-    await expect(primary.call('missing', null)).rejects.toEqual(
-      new DecisionError('store_timeout', 'the store is away'),
-    );
+    await expect(primary.call('missing', null)).rejects.toEqual(away);
     await expect(primary.call('broken', null)).rejects.toEqual(new Error('a fault'));
     finish$.next('first');
     finish$.next('last');
@@ -134,9 +133,8 @@ describe('requests', () => {
     asking.start();
     let completed: string[] = [];
     function request(name: string): void {
-      asking
-        .request('slow', null, 2_000)
-        .subscribe({ complete: () => completed.push(`${name} at ${scheduler.now()}`) });
+      const asked$ = asking.request('slow', null, 2_000);
+      asked$.subscribe({ complete: () => completed.push(`${name} at ${scheduler.now()}`) });
     }
     request('standing still');
     scheduler.flush();
@@ -204,53 +202,33 @@ describe('counters in the memory of the primary', () => {
   const state = { whole: 1, part: 0, parts: 1, now: 0 };
   it.each([
     ...[null, true, false, '', 'text', '5', [], {}, 1.5, -0.5, 1e300, 2 ** 53, -(2 ** 53)],
-    ...[
-      { ...state, parts: 2 },
-      { ...state, part: 1 },
-      { ...state, part: -1 },
-      { ...state, whole: -1 },
-    ],
-    ...[
-      { ...state, whole: 1e15 },
-      { ...state, whole: '1' },
-      { ...state, now: null },
-      { previous: 0, current: 0, now: 0 },
-    ],
+    ...[{ parts: 2 }, { part: 1 }, { part: -1 }, { whole: -1 }].map((wrong) => ({ ...state, ...wrong })),
+    ...[{ whole: 1e15 }, { whole: '1' }, { now: null }].map((wrong) => ({ ...state, ...wrong })),
+    { previous: 0, current: 0, now: 0 },
   ])('end the worker when the primary answers %j where that cannot be', async (value) => {
     const log = new RecordedLog();
     const counter = counterOf('k');
     const bucket = new TokenBucket({ name: 'token_bucket', requestsPerUnit: 4, lengthSeconds: 3600, burst: 9 });
-    const lent = Object.assign(operation('k', 1, { limit: 3 }), {
-      lease: { wants: 9, milliseconds: 250, sentAt: 0, granted: 0 },
-    });
-    const step = { ...counter, hits: 1, denies: 'alone', member: 'c:0:id' } as const;
-    const change = { key: 'r', before: undefined, after: 'text', lifetime: 1000, now: 0, steps: [step] };
-    const requests: readonly [method: string, answers: unknown, ask: (counters: RemoteCounters) => Promise<unknown>][] =
-      [
-        ['count', value, (counters) => counters.apply([operation('k', 1)])],
-        ['count', [value, 1], (counters) => counters.apply([operation('k', 1), operation('l', 1)])],
-        ['count', [value], (counters) => counters.apply([operation('k', 1, { algorithm: bucket })])],
-        ['count', [[1, value]], (counters) => counters.apply([lent])],
-        ['count', [value], (counters) => counters.readCounter(counter)],
-        ['read_record', { value }, (counters) => counters.readRecord('k')],
-        [
-          'change_reservation',
-          { outcome: value, steps: [{ count: 1, added: 1, found: '' }] },
-          (counters) => counters.changeReservation(change),
-        ],
-        [
-          'change_reservation',
-          { outcome: 'done', steps: [{ count: value, added: 1, found: '' }] },
-          (counters) => counters.changeReservation(change),
-        ],
-        [
-          'change_reservation',
-          { outcome: 'done', steps: [{ count: 1, added: value, found: '' }] },
-          (counters) => counters.changeReservation(change),
-        ],
-        ['read_open', { count: value, first: [] }, (counters) => counters.readOpen(counter, 0)],
-        ['read_open', { count: 1, first: [value] }, (counters) => counters.readOpen(counter, 0)],
-      ];
+    const lent = operation('k', 1, { limit: 3 });
+    lent.lease = { wants: 9, milliseconds: 250, sentAt: 0, granted: 0 };
+    type Ask = (counters: RemoteCounters) => Promise<unknown>;
+    function change(outcome: unknown, count: unknown, added: unknown): readonly [string, unknown, Ask] {
+      const steps = [{ ...counter, hits: 1, denies: 'alone', member: 'c:0:id' } as const];
+      const asked = { key: 'r', before: undefined, after: 'text', lifetime: 1000, now: 0, steps };
+      const answered = { outcome, steps: [{ count, added, found: '' }] };
+      return ['change_reservation', answered, (counters) => counters.changeReservation(asked)];
+    }
+    const requests: readonly (readonly [method: string, answers: unknown, ask: Ask])[] = [
+      ['count', value, (counters) => counters.apply([operation('k', 1)])],
+      ['count', [value, 1], (counters) => counters.apply([operation('k', 1), operation('l', 1)])],
+      ['count', [value], (counters) => counters.apply([operation('k', 1, { algorithm: bucket })])],
+      ['count', [[1, value]], (counters) => counters.apply([lent])],
+      ['count', [value], (counters) => counters.readCounter(counter)],
+      ['read_record', { value }, (counters) => counters.readRecord('k')],
+      ...[change(value, 1, 1), change('done', value, 1), change('done', 1, value)],
+      ['read_open', { count: value, first: [] }, (counters) => counters.readOpen(counter, 0)],
+      ['read_open', { count: 1, first: [value] }, (counters) => counters.readOpen(counter, 0)],
+    ];
     for (const [method, answer, ask] of requests) {
       const { primary, worker } = channelPair();
       primary.serveNow(method, () => answer);
@@ -265,39 +243,21 @@ describe('counters in the memory of the primary', () => {
   it('get every operation as it was, whichever of its numbers are those of the operation before', async () => {
     const group = stopWhenOver();
     const over = stopWhenOver(true);
+    const lease = { wants: 9, milliseconds: 250, sentAt: 0, granted: 0 };
+    const bucket = new TokenBucket({ name: 'token_bucket', requestsPerUnit: 4, lengthSeconds: 3600, burst: 9 });
+    const window = new FixedWindow({ name: 'fixed_window', requestsPerUnit: 4, lengthSeconds: 60, burst: undefined });
     const changes = [
-      {},
-      { hits: 2 },
-      { lengthSeconds: 3600 },
-      { endsAt: 1_764_028_800 },
-      { endsAt: 1_764_547_200 },
-      { endsAt: undefined },
-      { limit: 4 },
-      { group },
-      { group },
-      { group: over },
-      { group: { ...over } },
-      { group: undefined },
-      { algorithm: new TokenBucket({ name: 'token_bucket', requestsPerUnit: 4, lengthSeconds: 3600, burst: 9 }) },
-      { calls: [1, 1] },
-      {},
-      { calls: undefined },
-      { onlyInWindow: 7 },
-      {},
-      { onlyInWindow: undefined, lease: { wants: 9, milliseconds: 250, sentAt: 0, granted: 0 } },
-      {},
-      { lease: undefined },
-      {},
-      { group: allOrNothingGroup() },
-      { algorithm: new FixedWindow({ name: 'fixed_window', requestsPerUnit: 4, lengthSeconds: 60, burst: undefined }) },
-      { algorithm: undefined, group: undefined },
+      ...[{}, { hits: 2 }, { lengthSeconds: 3600 }],
+      ...[{ endsAt: 1_764_028_800 }, { endsAt: 1_764_547_200 }, { endsAt: undefined }, { limit: 4 }],
+      ...[{ group }, { group }, { group: over }, { group: { ...over } }, { group: undefined }],
+      ...[{ algorithm: bucket }, { calls: [1, 1] }, {}, { calls: undefined }],
+      ...[{ onlyInWindow: 7 }, {}, { onlyInWindow: undefined, lease }, {}, { lease: undefined }, {}],
+      ...[{ group: allOrNothingGroup() }, { algorithm: window }, { algorithm: undefined, group: undefined }],
     ];
     const sent = changes.map((_, last) => {
-      const { hits, lease, onlyInWindow, ...parts } = Object.assign(
-        { hits: 1, limit: 3 },
-        ...changes.slice(0, last + 1),
-      );
-      return Object.assign(operation('k', hits, parts), { lease, onlyInWindow });
+      const all = Object.assign({ hits: 1, limit: 3 }, ...changes.slice(0, last + 1));
+      const { hits, lease: request, onlyInWindow, ...parts } = all;
+      return Object.assign(operation('k', hits, parts), { lease: request, onlyInWindow });
     });
     const received: Operation[] = [];
     const { primary, worker } = channelPair();
@@ -342,10 +302,7 @@ describe('counters in the memory of the primary', () => {
     scheduler.flush();
     hit();
     await until('both calls have failed', () => failures.length === 2);
-    expect([failures, connected]).toEqual([
-      ['store_timeout', 'store_timeout'],
-      [true, false],
-    ]);
+    expect({ failures, connected }).toEqual({ failures: Array(2).fill('store_timeout'), connected: [true, false] });
     primary.start();
     await until('it is connected again', () => connected.length === 3);
     hit();

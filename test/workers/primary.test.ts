@@ -1,7 +1,18 @@
 import childProcess, { ChildProcess } from 'node:child_process';
 import { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { BehaviorSubject, EMPTY, NEVER, Subject, VirtualTimeScheduler, firstValueFrom, merge, of, toArray } from 'rxjs';
+import {
+  BehaviorSubject,
+  EMPTY,
+  NEVER,
+  type SchedulerLike,
+  Subject,
+  VirtualTimeScheduler,
+  firstValueFrom,
+  merge,
+  of,
+  toArray,
+} from 'rxjs';
 import { TestScheduler } from 'rxjs/testing';
 import { Channel } from '../../src/workers/channel';
 import { WorkerConnections } from '../../src/workers/connections';
@@ -213,9 +224,8 @@ describe('the pool of workers', () => {
       return log.lines.findLast(({ fields }) => fields?.['in'] !== undefined)?.fields?.['in'];
     }
     const delays = Array.from({ length: 9 }, () => endAfter(49_000));
-    expect(delays).toEqual(
-      ['100', '200', '400', '800', '1600', '3200', '6400', '10000', '10000'].map((ms) => `${ms}ms`),
-    );
+    const expected = [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000];
+    expect(delays).toEqual(expected.map((milliseconds) => `${milliseconds}ms`));
     expect([endAfter(70_000), endAfter(0)]).toEqual(['100ms', '200ms']);
   });
 });
@@ -254,14 +264,8 @@ describe('the process of a worker', () => {
 
 describe('a connection', () => {
   it('goes to the worker with the fewest of its listener, then of all, among those that answer, if one does', () => {
-    function chosen(
-      ...workers: readonly (readonly [
-        grpc: number,
-        http: number,
-        isResponsive?: false | undefined,
-        inTransit?: number,
-      ])[]
-    ) {
+    type Load = readonly [grpc: number, http: number, isResponsive?: false | undefined, inTransit?: number];
+    function chosen(...workers: readonly Load[]) {
       const loaded = workers.map(([grpc, http, isResponsive = true, moving = 0]) => {
         const inTransit = { grpc: moving, http: 0 };
         return { connections: { load: { grpc, http }, inTransit }, isServing: true, isResponsive };
@@ -274,22 +278,35 @@ describe('a connection', () => {
     expect([chosen([20, 0, undefined, 16], [30, 0]), chosen([20, 0, undefined, 15], [30, 0])]).toEqual([1, 0]);
   });
 
-  /** A dispatch to one worker that serves, and the connections that it has refused. */
-  function dispatchToOne(maxConnections: ConnectionDispatchOptions['maxConnections']) {
-    const worker = new FakeWorker(1);
-    worker.isServing = true;
+  /** A dispatch to the workers of a pool, and the connections that it has refused or could not give to one. */
+  function dispatching(maxConnections: ConnectionDispatchOptions['maxConnections'], scheduler?: SchedulerLike) {
     const refused: unknown[] = [];
-    const serving$ = new Subject<WorkerProcess>();
+    const unavailable: Socket[] = [];
+    const pool = { serving$: new Subject<WorkerProcess>(), workers: [] as WorkerProcess[] };
+    function adopt(socket: Socket): void {
+      unavailable.push(socket);
+    }
     const dispatch = new ConnectionDispatch({
-      pool: { serving$, workers: [worker as unknown as WorkerProcess] },
-      maxConnections,
+      ...{ pool, maxConnections, ...(scheduler && { scheduler }) },
       onRefused: (...[listener, bound]) => void refused.push([listener, bound]),
       onReset: () => undefined,
-      unavailable: { adopt: () => undefined, close: () => Promise.resolve(), abort: () => undefined },
+      unavailable: { adopt, close: () => Promise.resolve(), abort: () => undefined },
       onError: () => undefined,
     });
-    serving$.next(worker as unknown as WorkerProcess);
-    return { worker, refused, dispatch };
+    function serve(...workers: readonly FakeWorker[]): void {
+      for (const worker of workers) worker.isServing = true;
+      pool.workers = [...workers] as unknown as WorkerProcess[];
+      for (const worker of pool.workers) pool.serving$.next(worker);
+    }
+    return { pool, refused, unavailable, dispatch, serve };
+  }
+
+  /** A dispatch to one worker that serves. */
+  function dispatchToOne(maxConnections: ConnectionDispatchOptions['maxConnections']) {
+    const worker = new FakeWorker(1);
+    const made = dispatching(maxConnections);
+    made.serve(worker);
+    return { worker, ...made };
   }
 
   /** Connections of a peer. */
@@ -351,37 +368,16 @@ describe('a connection', () => {
 
   it('waits for the first worker if it is of gRPC, passes to others until it is taken, and counts until its end', async () => {
     const scheduler = new VirtualTimeScheduler();
-    const serving$ = new Subject<WorkerProcess>();
-    const unavailable: Socket[] = [];
-    const refused: string[] = [];
-    const pool = { serving$, workers: [] as WorkerProcess[] };
-    const dispatch = new ConnectionDispatch({
-      pool,
-      maxConnections: { grpc: 2, http: 10 },
-      onRefused: (_listener, bound) => void refused.push(bound),
-      onReset: () => undefined,
-      scheduler,
-      unavailable: {
-        adopt: (socket) => unavailable.push(socket),
-        close: () => Promise.resolve(),
-        abort: () => undefined,
-      },
-      onError: () => undefined,
-    });
+    const { pool, unavailable, dispatch, serve } = dispatching({ grpc: 2, http: 10 }, scheduler);
     const workers = [new FakeWorker(1), new FakeWorker(2)] as [FakeWorker, FakeWorker];
     const [one, other] = workers;
     for (const worker of workers) worker.exited$.subscribe(() => pool.workers.shift());
-    function serve(): void {
-      for (const worker of workers) worker.isServing = true;
-      pool.workers = [...workers] as unknown as WorkerProcess[];
-      for (const worker of pool.workers) serving$.next(worker);
-    }
     const sockets = Array.from({ length: 6 }, () => new Socket());
     const [first, second, third, fourth, http, late] = sockets as [Socket, Socket, Socket, Socket, Socket, Socket];
     for (const socket of [first, second, third]) dispatch.accepted('grpc', socket);
     dispatch.accepted('http', http);
     expect([third.destroyed, unavailable]).toEqual([true, [http]]);
-    serve();
+    serve(...workers);
     expect([one.sockets, other.sockets]).toEqual([[first], [second]]);
     one.notice({ closed: 1 });
     dispatch.accepted('grpc', fourth);

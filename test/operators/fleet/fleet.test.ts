@@ -3,6 +3,7 @@ import type { Change, Fleet, History, InstanceReport } from '../../../src/operat
 import { mergeReports } from '../../../src/operators/fleet/merge-reports';
 import type { WatchCounts } from '../../../src/operators/fleet/watches';
 import { listedOffender } from '../../support/data/offenders';
+import { turnsDuring } from '../../support/waiting/turns';
 import { until } from '../../support/waiting/until';
 import { reportOf } from '../../support/servers/large-peers';
 
@@ -262,16 +263,7 @@ it('100 peers are asked at most, three at a time, and not again before a pause',
 it('the event loop turns after each instance whose callers are merged', async () => {
   const callers = Array.from({ length: 50 }, (_, index) => listedOffender({ descriptor: `${index}` }));
   const reports = Array(100).fill(report('', { offenders: { since: 0, floor: 0, offenders: callers } }));
-  let turns = 0;
-  let isOver = false;
-  function turn(): void {
-    turns += 1;
-    if (!isOver) setImmediate(turn);
-  }
-  setImmediate(turn);
-  await mergeReports(reports);
-  isOver = true;
-  expect(turns).toBeGreaterThanOrEqual(100);
+  expect(await turnsDuring(mergeReports(reports))).toBeGreaterThanOrEqual(100);
 });
 
 describe('a caller is watched by all instances', () => {

@@ -8,10 +8,9 @@ import { domainConfig, limit, ruleConfig, unlimited, withoutPlaces } from '../..
 
 /** Reads files named a.yaml, b.yaml and so on. */
 function readWith(mergeDomainConfigs: boolean, texts: readonly string[]): ReadResult {
-  const files = texts.map((text, index) => ({
-    path: `${String.fromCodePoint(0x61 + index)}.yaml`,
-    content: new TextEncoder().encode(text),
-  }));
+  const files = texts.map((text, index) => {
+    return { path: `${'abcdefgh'[index]}.yaml`, content: new TextEncoder().encode(text) };
+  });
   const { configs, errors, warnings } = readRuleFiles(files, { mergeDomainConfigs });
   return { configs: withoutPlaces(configs), errors, warnings };
 }
@@ -33,9 +32,8 @@ function codes(problems: readonly Problem[]) {
 }
 /** The codes of the errors, and of the warnings, of one rule. */
 function codesOf(...fields: readonly string[]) {
-  const { errors, warnings } = read(
-    `domain: d\ndescriptors:\n- key: k\n${fields.map((field) => `  ${field}\n`).join('')}`,
-  );
+  const text = fields.map((field) => `  ${field}\n`).join('');
+  const { errors, warnings } = read(`domain: d\ndescriptors:\n- key: k\n${text}`);
   return [codes(errors), codes(warnings)];
 }
 
@@ -71,15 +69,12 @@ descriptors:
     expect(read(text)).toMatchObject({ configs: [domainConfig('shop', user, path)], errors: [] });
   });
 
-  it.each(['', ' \n\n  \n', '# one\n  # two\n', '---\n', '# one\n---\n# two\n...\n', '\ufeff'])(
-    'is rejected when it has only %j',
-    (text) => {
-      const { errors } = read(text, 'domain: d\ndescriptors: [{key: k}]');
-      const [file, line, column] = ['a.yaml', 1, 1];
-      const message = 'config file cannot have empty domain';
-      expect(errors).toEqual([expect.objectContaining({ file, line, column, code: 'empty-domain', message })]);
-    },
-  );
+  const EMPTY = ['', ' \n\n  \n', '# one\n  # two\n', '---\n', '# one\n---\n# two\n...\n', '\ufeff'];
+  it.each(EMPTY)('is rejected when it has only %j', (text) => {
+    const { errors } = read(text, 'domain: d\ndescriptors: [{key: k}]');
+    const message = 'config file cannot have empty domain';
+    expect(errors).toMatchObject([{ file: 'a.yaml', line: 1, column: 1, code: 'empty-domain', message }]);
+  });
 
   it('is rejected for an error in its first character, and when its first document is empty, with a warning about others', () => {
     expect(['@', '"a'].map((text) => codes(read(text).errors))).toEqual([['yaml-syntax'], ['yaml-syntax']]);
@@ -123,9 +118,8 @@ descriptors:
   ])('is rejected in UTF-16, %s endian, with an error that says so', (_, bytes) => {
     const file = { path: 'a.yaml', content: Uint8Array.from(bytes) };
     const { errors } = readRuleFiles([file], { mergeDomainConfigs: false });
-    expect(errors.map(({ code, line, column, message }) => [code, line, column, message])).toEqual([
-      ['invalid-utf8', 1, 1, 'error loading config file: the file is UTF-16'],
-    ]);
+    const message = 'error loading config file: the file is UTF-16';
+    expect(errors).toMatchObject([{ code: 'invalid-utf8', line: 1, column: 1, message }]);
   });
 
   it.each([
@@ -152,12 +146,8 @@ descriptors:
       const value = `${open.repeat(levels - 4)}1${close.repeat(levels - 4)}`;
       return codes(read(`domain: d\ndescriptors: [{key: k, metadata: {a: ${value}}}]`).errors);
     }
-    for (const [open, close] of [
-      ['[', ']'],
-      ['{a: ', '}'],
-    ] as const) {
+    for (const [open, close] of Object.entries({ '[': ']', '{a: ': '}' }))
       expect([nested(open, close, 200), nested(open, close, 201)]).toEqual([[], ['nested-too-deeply']]);
-    }
     const blocks = Array.from({ length: 1000 }, (_, depth) => `${' '.repeat(depth)}descriptors:\n`).join('');
     for (const text of ['['.repeat(10_000), '{'.repeat(10_000), '- '.repeat(10_000), blocks]) {
       expect(codes(read(text).errors)).toEqual(['nested-too-deeply']);
@@ -166,12 +156,10 @@ descriptors:
 });
 
 describe('a text field', () => {
-  it.each('010 yes On 1_000 0x1F 1.50 .inf 2001-01-01 1:30 = -1 http://example.com/#top'.split(' '))(
-    'keeps the source text: value: %s',
-    (written) => {
-      expect(ruleWith(`value: ${written}`)).toEqual(ruleConfig({ key: 'k', value: written }));
-    },
-  );
+  const TEXTS = '010 yes On 1_000 0x1F 1.50 .inf 2001-01-01 1:30 = -1 http://example.com/#top';
+  it.each(TEXTS.split(' '))('keeps the source text: value: %s', (written) => {
+    expect(ruleWith(`value: ${written}`)).toEqual(ruleConfig({ key: 'k', value: written }));
+  });
 
   it.each([
     ['two words  # and a comment', 'two words'],
@@ -224,13 +212,11 @@ describe('requests_per_unit', () => {
     expect(Object.is(ruleWith(limited(written))?.limits[0]?.requestsPerUnit, expected)).toBe(true);
   });
 
-  it.each(Object.entries({ '010': 8, '0_17': 15, '+010': 8 }))(
-    '%s is octal: %i, with a warning',
-    (written, expected) => {
-      expect(codesOf(limited(written))[1]).toEqual(['octal-number']);
-      expect(ruleWith(limited(written))?.limits[0]?.requestsPerUnit).toBe(expected);
-    },
-  );
+  const octal = { '010': 8, '0_17': 15, '+010': 8 };
+  it.each(Object.entries(octal))('%s is octal: %i, with a warning', (written, expected) => {
+    expect(codesOf(limited(written))[1]).toEqual(['octal-number']);
+    expect(ruleWith(limited(written))?.limits[0]?.requestsPerUnit).toBe(expected);
+  });
 
   const wrong = '-1 1000000000000001 99999999999999999999 1.5 1.0 1e3 08 "10" \'10\' ten yes 1:30 .inf .nan';
   it.each([
@@ -282,13 +268,11 @@ describe('metadata', () => {
     ]);
   });
 
-  it.each('yes y 0x10 1.50 1e6 .inf 1:30 9007199254740993 18446744073709551616'.split(' '))(
-    'has a key at the top level as its source text: %s',
-    (written) => {
-      const metadata = ruleWith(`metadata: {${written}: 1, ~: 2, "~": 3}`)?.metadata;
-      expect(Object.keys(metadata ?? {})).toEqual([written, '', '~']);
-    },
-  );
+  const keys = 'yes y 0x10 1.50 1e6 .inf 1:30 9007199254740993 18446744073709551616';
+  it.each(keys.split(' '))('has a key at the top level as its source text: %s', (written) => {
+    const metadata = ruleWith(`metadata: {${written}: 1, ~: 2, "~": 3}`)?.metadata;
+    expect(Object.keys(metadata ?? {})).toEqual([written, '', '~']);
+  });
 
   // As printed by the Go service, which converts the values of nested keys to text.
   const words = { yes: 'true', '!!bool "no"': 'false', '"yes"': 'yes', '~': '<nil>', '1:30': '1:30' };

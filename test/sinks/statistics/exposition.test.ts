@@ -9,6 +9,7 @@ import { offenderSeries } from '../../../src/sinks/statistics/series';
 import { Statistics } from '../../../src/statistics/statistics';
 import type { Tags } from '../../../src/statistics/tags';
 import { listedOffender } from '../../support/data/offenders';
+import { turnsDuring } from '../../support/waiting/turns';
 
 interface Setup {
   readonly table?: MappingTable;
@@ -212,19 +213,11 @@ mappings:
   });
 
   it('is mapped and written in turns of the event loop, of which none takes long', async () => {
-    async function turnsOf(milliseconds: number): Promise<number> {
+    function turnsOf(milliseconds: number): Promise<number> {
       let now = 0;
       const { statistics, page } = expositionOf({ now: () => (now += milliseconds) });
       for (let rule = 0; rule < 10_000; rule += 1) statistics.rule(`shop.user_${rule}`).totalHits = 1;
-      let turns = 0;
-      let isRunning = true;
-      (function count() {
-        turns += 1;
-        if (isRunning) setImmediate(count);
-      })();
-      await page();
-      isRunning = false;
-      return turns;
+      return turnsDuring(page());
     }
     // Twenty pieces of text; with a slow clock, one for every two times that it is read.
     expect(await turnsOf(0)).toBeLessThan(100);

@@ -6,6 +6,7 @@ import { UnixDatagramSender } from '../../../src/sinks/statistics/unix-datagram-
 import { type Lines, TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
 import { UnixDatagramReceiver } from '../../support/servers/unix-datagram-receiver';
 import { SocketFolder, UnixReceiver } from '../../support/servers/unix-stream-receiver';
+import { turnsDuring } from '../../support/waiting/turns';
 import { CHANGES, HITS, SentStatistics, TRANSPORTS } from './receivers';
 
 const host = '127.0.0.1';
@@ -73,16 +74,7 @@ describe('a flush', () => {
     await using receiver = await TcpReceiver.start();
     using sent = new SentStatistics(new ConnectionSender({ to: { host, port: receiver.port } }));
     for (let rule = 0; rule < 10_000; rule += 1) sent.statistics.rule(`d.k_${rule}`).totalHits += 1;
-    let turns = 0;
-    let isOver = false;
-    function count(): void {
-      turns += 1;
-      if (!isOver) setImmediate(count);
-    }
-    count();
-    await sent.output.flush();
-    isOver = true;
-    expect(turns).toBeGreaterThan(30);
+    expect(await turnsDuring(sent.output.flush())).toBeGreaterThan(30);
     // Although it is closed right after sending.
     sent.output.close();
     await receiver.until('all rules', () => receiver.lines.filter((line) => line.endsWith('|c')).length === 10_000);
