@@ -104,6 +104,16 @@ describe('a call that is answered by the policy local', () => {
     expect(offenders.top({ limit: 9 }, 0)).toMatchObject([{ limited: 2 }]);
   });
 
+  it('has the whole rest if it has no hits, however many instances share it', () => {
+    const server = new Server();
+    const { outcomes } = play(server, { share: 3 }, ({ call }) => ({
+      0: () => call([hitting('k=x', 6)]),
+      5: () => (server.state = 'away'),
+      6: () => call([hitting('k=x', 0)]),
+    }));
+    expect(outcomes).toEqual(['1: OK 4', '7: OK 4']);
+  });
+
   it('has the rest of a window of the calendar until that ends, and then the next one', () => {
     const server = new Server();
     // Virtual time begins at 09:00 in Tokyo.

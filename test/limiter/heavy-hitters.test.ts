@@ -229,11 +229,13 @@ describe('of an offender is told', () => {
       [listedOffender({ descriptor: 'b', recent: 1, calls: 40 })],
       [listedOffender({ descriptor: 'c', rule: 'shop.path', recent: 2, calls: 1 })],
       [listedOffender({ descriptor: 'd', rule: 'old', recent: 2 }), listedOffender({ descriptor: 'e', rule: 'none' })],
-      [listedOffender({ descriptor: 'f', rule: 'shop.all', recent: 4, calls: 4 })],
+      [3, 1].map((recent) =>
+        listedOffender({ descriptor: recent === 3 ? 'f' : 'g', rule: 'shop.all', recent, calls: 3 }),
+      ),
     ].map((offenders) => ({ since: 0, floor: 0, offenders }));
     const { offenders } = mergeOffenders(summaries, 10);
     const shares = offenders.map((each) => [each.descriptor, shownOffender(each, 0).share]);
-    expect(Object.fromEntries(shares)).toEqual({ a: 0.3, b: 0.01, c: null, d: null, e: null, f: 1 });
+    expect(Object.fromEntries(shares)).toEqual({ a: 0.3, b: 0.01, c: null, d: null, e: null, f: 1, g: 0.333 });
   });
 });
 
