@@ -10,7 +10,6 @@ import { Load } from './shop';
 /** Two rules that always have the same limit: a response with two different limits comes from two rulesets. */
 const KEYS = ['left', 'right'];
 export const BASE = 1_000_000_000;
-const RELOADS = 4;
 const CALLERS = 250;
 
 /** A rule file of these keys whose limit shows the version. */
@@ -111,7 +110,7 @@ async function loadsOf(weir: WeirProcess): Promise<number> {
  * Changes the rules several times while many callers use them: no call fails, no response mixes rulesets, no count is
  * lost.
  */
-export async function expectReloadsUnderLoad(change: keyof typeof CHANGES): Promise<void> {
+export async function expectReloadsUnderLoad(change: keyof typeof CHANGES, reloads = 4): Promise<void> {
   await using rules = await CHANGES[change]();
   rules.publish(0);
   await using weir = await WeirProcess.start({ env: rules.env });
@@ -119,7 +118,7 @@ export async function expectReloadsUnderLoad(change: keyof typeof CHANGES): Prom
   const clients = Array.from({ length: 4 }, () => new RateLimitClient(weir.grpcAddress));
   const loads = Array.from({ length: CALLERS }, (_, index) => new Load(checkedCalls(clients[index % 4]!), 1));
   try {
-    for (let version = 1; version <= RELOADS; version += 1) {
+    for (let version = 1; version <= reloads; version += 1) {
       rules.publish(version);
       await weir.until(`load ${version}`, async () => (await loadsOf(weir)) > version);
       // The next call is decided by the new rules.
@@ -133,10 +132,10 @@ export async function expectReloadsUnderLoad(change: keyof typeof CHANGES): Prom
   const responses = loads.reduce((sum, { answered }) => sum + answered, 0);
   expect(responses).toBeGreaterThan(CALLERS);
   const { statuses } = await client.shouldRateLimit('shop', ['left=a']);
-  expect(statuses[0]?.limitRemaining).toBe(BASE + RELOADS - responses - 1);
+  expect(statuses[0]?.limitRemaining).toBe(BASE + reloads - responses - 1);
   const statistics = await weir.statistics();
-  expect(statistics.get('ratelimit.service.rate_limit.shop.left.total_hits')).toBe(responses + RELOADS + 1);
-  expect(await loadsOf(weir)).toBe(RELOADS + 1);
+  expect(statistics.get('ratelimit.service.rate_limit.shop.left.total_hits')).toBe(responses + reloads + 1);
+  expect(await loadsOf(weir)).toBe(reloads + 1);
   expect(statistics.get('ratelimit.service.config_load_error') ?? 0).toBe(0);
   expect(statistics.get('ratelimit.config.rejected')).toBe(0);
   expect(Math.abs(Date.now() / 1000 - (statistics.get('ratelimit.config.loaded_at') ?? 0))).toBeLessThan(600);

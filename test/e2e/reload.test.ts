@@ -237,4 +237,4 @@ test('the service with a management server keeps the active rules whatever happe
 });
 
 test('a reload under load, caused by a swapped ConfigMap, fails no call, mixes no rulesets, and loses no count', () =>
-  expectReloadsUnderLoad('a swapped ConfigMap'));
+  expectReloadsUnderLoad('a swapped ConfigMap', 2));
