@@ -96,15 +96,33 @@ function describeRequest({ versionInfo, responseNonce, errorDetail }: DiscoveryR
   return `${errorDetail === undefined ? 'ack' : 'nack'} ${versionInfo}/${responseNonce}`;
 }
 
-/** When streams that fail or complete like this were opened, within ten minutes. */
-function startsOf(streams: readonly string[], options: Partial<Scenario> = {}): readonly number[] {
+interface Played extends Partial<Scenario> {
+  /** When the source is unsubscribed from. */
+  readonly until?: string;
+  /** What it emits; undefined: that is of no interest. */
+  readonly expected?: string;
+}
+
+/** What the source requests of streams, one after the other, and at which millisecond. */
+function requestsOf(streams: readonly string[], { until, expected, ...scenario }: Played): readonly string[] {
   const requests: string[] = [];
   marbles(({ cold, expectObservable, flush }, scheduler) => {
     const opened = streams.map((stream) => cold(stream, SENT, new AdsStreamError('failed')));
-    expectObservable(source(opened, { scheduler, requests, ...options }).pipe(ignoreElements()), '600s !').toBe('');
+    const events$ = source(opened, { scheduler, requests, ...scenario });
+    expectObservable(expected === undefined ? events$.pipe(ignoreElements()) : events$, until).toBe(expected ?? '');
     flush();
   });
-  return requests.filter((line) => line.includes('request')).map((line) => Number(line.split(' ')[0]));
+  return requests;
+}
+
+function timesOf(requests: readonly string[]): readonly number[] {
+  return requests.map((line) => Number(line.split(' ')[0]));
+}
+
+/** When streams that fail or complete like this were opened, within ten minutes. */
+function startsOf(streams: readonly string[], scenario: Partial<Scenario> = {}): readonly number[] {
+  const requests = requestsOf(streams, { until: '600s !', ...scenario });
+  return timesOf(requests.filter((line) => line.includes('request')));
 }
 
 describe('xdsRuleSource', () => {
@@ -122,29 +140,19 @@ describe('xdsRuleSource', () => {
   });
 
   it('delays the NACK of a repeated response, longer each time, up to 30 s', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const requests: string[] = [];
-      const stream = cold('x 999ms x 59s x 59s x 59s x 59s x 59s x 59s x', SENT);
-      const expected = '   x 999ms r 59s r 59s r 59s r 59s r 59s r 59s r';
-      expectObservable(source([stream], { scheduler, requests }), '500s !').toBe(expected);
-      flush();
-      const answered = requests.slice(1).map((line) => Number(line.split(' ')[0]));
-      const sent = [0, 1000, 60_001, 119_002, 178_003, 237_004, 296_005, 355_006];
-      expect(answered.map((at, index) => at - (sent[index] ?? 0))).toEqual([
-        0, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000,
-      ]);
-    });
+    const stream = '  x 999ms x 59s x 59s x 59s x 59s x 59s x 59s x';
+    const expected = 'x 999ms r 59s r 59s r 59s r 59s r 59s r 59s r';
+    const answered = timesOf(requestsOf([stream], { until: '500s !', expected })).slice(1);
+    const sent = [0, 1000, 60_001, 119_002, 178_003, 237_004, 296_005, 355_006];
+    const delays = answered.map((at, index) => at - (sent[index] ?? 0));
+    expect(delays).toEqual([0, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
   });
 
   it('drops a delayed NACK when a newer response arrives, and sends the NACK of other invalid rules immediately', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const requests: string[] = [];
-      const stream = cold('x-x--y--y--2', SENT);
-      const expected = '   x-r--x--r--2';
-      expectObservable(source([stream], { scheduler, requests }), '5s !').toBe(expected);
-      flush();
-      expect(requests).toEqual(['0 request', '0 nack /nx', '5 nack /ny', '11 ack 2/n2']);
-    });
+    const stream = '  x-x--y--y--2';
+    const expected = 'x-r--x--r--2';
+    const requests = requestsOf([stream], { until: '5s !', expected });
+    expect(requests).toEqual(['0 request', '0 nack /nx', '5 nack /ny', '11 ack 2/n2']);
   });
 
   it('drops a delayed NACK when the stream ends, and sends the NACK on the next stream immediately', () => {
@@ -176,41 +184,25 @@ describe('xdsRuleSource', () => {
   });
 
   it('handles the newest response 100 ms after the one before, also when the server has ended the stream', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const requests: string[] = [];
-      const streams = [cold('1xy2 96ms -3x2 50ms 3|', SENT), cold('-', SENT)];
-      const expected = '     1 99ms 2 54ms 3';
-      expectObservable(source(streams, { scheduler, requests, settle: SETTLE }), '900ms !').toBe(expected);
-      flush();
-      expect(requests).toEqual(['0 request', '0 ack 1/n1', '100 ack 2/n2', '158 request']);
-    });
+    const stream = '  1xy2 96ms -3x2 50ms 3|';
+    const expected = '1 99ms 2 54ms 3';
+    const requests = requestsOf([stream, '-'], { until: '900ms !', expected, settle: SETTLE });
+    expect(requests).toEqual(['0 request', '0 ack 1/n1', '100 ack 2/n2', '158 request']);
   });
 
   it('handles one response a second of a server that sends without pause', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const requests: string[] = [];
-      const stream = cold('123x'.repeat(1200), SENT);
-      expectObservable(source([stream], { scheduler, requests, settle: SETTLE }).pipe(ignoreElements())).toBe('');
-      flush();
-      const handled = requests.slice(1).map((line) => Number(line.split(' ')[0]));
-      expect(handled).toEqual([0, 100, 300, 700, 1500, 2500, 3500, 4500, 5500]);
-    });
+    const handled = timesOf(requestsOf(['123x'.repeat(1200)], { settle: SETTLE })).slice(1);
+    expect(handled).toEqual([0, 100, 300, 700, 1500, 2500, 3500, 4500, 5500]);
   });
 
   it.each([
     ['four times as long as handling it took', 500, 2500],
     ['10 s at most', 5000, 15_000],
   ])('pauses after a response for %s', (_, takes, between) => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const requests: string[] = [];
-      // Those that are handled after a pause are not the one that was accepted last, which is not loaded again.
-      const stream = cold('1 99ms 2 99ms 3 99ms 2 99ms '.repeat(200), SENT);
-      const events$ = source([stream], { scheduler, requests, settle: SETTLE, loading: takes });
-      expectObservable(events$.pipe(ignoreElements())).toBe('');
-      flush();
-      const answered = requests.slice(1, 4).map((line) => Number(line.split(' ')[0]));
-      expect(answered).toEqual([takes, takes + between, takes + 2 * between]);
-    });
+    // Those that are handled after a pause are not the one that was accepted last, which is not loaded again.
+    const stream = '1 99ms 2 99ms 3 99ms 2 99ms '.repeat(200);
+    const answered = timesOf(requestsOf([stream], { settle: SETTLE, loading: takes })).slice(1, 4);
+    expect(answered).toEqual([takes, takes + between, takes + 2 * between]);
   });
 
   it.each([
@@ -256,54 +248,31 @@ describe('xdsRuleSource', () => {
   });
 
   it.each<[what: string, streams: readonly string[], starts: readonly number[]]>([
-    [
-      'counts failures from 1 again after a stream that worked',
-      ['#', '#', '--1--#', '#', '#'],
-      [0, 10, 30, 38, 48, 68],
-    ],
+    ['counts failures from 1 again after one that worked', ['#', '#', '--1--#', '#', '#'], [0, 10, 30, 38, 48, 68]],
     ['counts a completion as a failure unless the stream worked', ['|', '|', '--1--|', '1|'], [0, 10, 30, 38, 42]],
   ])('%s', (_, streams, starts) => {
     expect(startsOf([...streams, '-'])).toEqual(starts);
   });
 
-  const DOCUMENTED = {
-    xdsClientBackoffInitialInterval: 10_000,
-    xdsClientBackoffMaxInterval: 60_000,
-    xdsClientBackoffRandomFactor: 0.5,
-  };
-  it.each<[what: string, settings: Partial<XdsRuleOptions['settings']>, random: number, waits: readonly number[]]>([
-    ['that grows by the factor to the maximum', {}, 0, [10_000, 15_000, 22_500, 33_750, 50_625, 60_000, 60_000]],
-    [
-      'that doubles with a factor of 1',
-      { xdsClientBackoffRandomFactor: 1 },
-      0,
-      [10_000, 20_000, 40_000, 60_000, 60_000],
-    ],
-    ['times a factor above 1', { xdsClientBackoffRandomFactor: 3 }, 0, [10_000, 30_000, 60_000, 60_000]],
-    [
-      'that stays the same with a factor of 0',
-      { xdsClientBackoffRandomFactor: 0 },
-      0,
-      [10_000, 10_000, 10_000, 10_000],
-    ],
-    [
-      'of the maximum when a number overflows',
-      { xdsClientBackoffRandomFactor: 1e300 },
-      0,
-      [10_000, 60_000, 60_000, 60_000],
-    ],
-    ['of the maximum when the initial one is longer', { xdsClientBackoffMaxInterval: 5000 }, 0, [5000, 5000, 5000]],
-    [
-      'from the initial to the calculated one with jitter',
-      { xdsClientBackoffJitter: true },
-      0.5,
-      [10_000, 12_500, 16_250, 21_875],
-    ],
-    ['of the calculated one at most with jitter', { xdsClientBackoffJitter: true }, 1, [10_000, 15_000, 22_500]],
-  ])('opens a stream again after a wait %s', (_, settings, random, waits) => {
+  /** In seconds; `random` only with jitter. */
+  type Backoff = { readonly factor?: number; readonly most?: number; readonly random?: number };
+  it.each<[what: string, backoff: Backoff, waits: readonly number[]]>([
+    ['that grows by the factor to the maximum', {}, [10, 15, 22.5, 33.75, 50.625, 60, 60]],
+    ['that doubles with a factor of 1', { factor: 1 }, [10, 20, 40, 60, 60]],
+    ['times a factor above 1', { factor: 3 }, [10, 30, 60, 60]],
+    ['that stays the same with a factor of 0', { factor: 0 }, [10, 10, 10, 10]],
+    ['of the maximum when a number overflows', { factor: 1e300 }, [10, 60, 60, 60]],
+    ['of the maximum when the initial one is longer', { most: 5 }, [5, 5, 5]],
+    ['from the initial to the calculated one with jitter', { random: 0.5 }, [10, 12.5, 16.25, 21.875]],
+    ['of the calculated one at most with jitter', { random: 1 }, [10, 15, 22.5]],
+  ])('opens a stream again after a wait %s', (_, { factor = 0.5, most = 60, random }, waits) => {
+    const settings = {
+      ...{ xdsClientBackoffInitialInterval: 10_000, xdsClientBackoffMaxInterval: most * 1000 },
+      ...{ xdsClientBackoffRandomFactor: factor, xdsClientBackoffJitter: random !== undefined },
+    };
     let at = 0;
-    const starts = startsOf(['#'], { settings: { ...DOCUMENTED, ...settings }, random });
-    expect(starts.slice(1, waits.length + 1)).toEqual(waits.map((wait) => (at += wait)));
+    const starts = startsOf(['#'], { settings, random: random ?? 0 });
+    expect(starts.slice(1, waits.length + 1)).toEqual(waits.map((wait) => (at += wait * 1000)));
   });
 
   it('opens no stream after unsubscribing during a wait', () => {

@@ -5,6 +5,7 @@ import type { FailurePolicy } from '../../src/rules/rule-config';
 import { Trip } from '../../src/streams/deadline';
 import { Lanes } from '../../src/streams/lanes';
 import { operation } from '../../test/support/data/operations';
+import { descriptor } from '../../test/support/data/requests';
 import { type Path, play, times } from '../support/decision-path';
 import { marbles } from '../support/marbles';
 import { type LaneOptions, ScriptedLane, freshCounts, inVirtualTime } from '../support/scripted-lanes';
@@ -91,6 +92,21 @@ describe('a call that the store does not count', () => {
     }));
     expect(outcomes).toEqual(['1: OVER_LIMIT 10 0', '4: OK 10 9']);
     expect([lanes.a.sent, lanes.b.sent]).toEqual([['a+0 a+1 a+1'], ['b+0', 'b+1']]);
+  });
+
+  it('is no longer in the local cache when its hits are given back, which the store may have subtracted', () => {
+    let isAway = false;
+    const lane = new ScriptedLane((batch) => (isAway ? throwError(() => AWAY) : of(batch.map(() => 11))), { span: 1 });
+    const back = descriptor('k=x', { hitsAddend: 5, isNegativeHits: true });
+    play(lane, { onStoreFailure: 'allow', localCacheBytes: 10_000 }, ({ call }) => ({
+      0: () => call(['k=x']),
+      3: () => call(['k=x']),
+      5: () => (isAway = true),
+      6: () => call([back]),
+      9: () => (isAway = false),
+      10: () => call(['k=x']),
+    }));
+    expect(lane.sent).toEqual(['x+1', 'x-5', 'x+1']);
   });
 
   it('fails when the request is the reason, whatever the policy', () => {

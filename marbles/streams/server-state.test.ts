@@ -281,6 +281,20 @@ describe('the state of a server', () => {
   });
 });
 
+it('servers do not give up by silence while the process drains', () => {
+  const fault = marbles(({ flush }, scheduler) => {
+    const states = new ServerStates({ scheduler, failures: 5, statistics: new Statistics(10), log: new RecordedLog() });
+    const server = states.open({ name: { server: 'a' }, lines: { begins: '', ends: '' }, probe: () => undefined });
+    states.drain(9_000);
+    server.sent();
+    server.trips.begin(new Trip());
+    scheduler.schedule(() => server.end(), 2_000);
+    flush();
+    return server.report.lastFault;
+  });
+  expect(fault).toBeUndefined();
+});
+
 it('the log has the first of each kind of failed requests, also without a fault, and an end after five seconds without', () => {
   const lines = marbles(({ flush }, scheduler) => {
     const log = new RecordedLog();

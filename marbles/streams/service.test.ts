@@ -116,25 +116,23 @@ describe('the service opens its listeners', () => {
   );
 });
 
-describe('the active rules', () => {
-  it('stay while new ones are rejected, with the rejection until the next good ones; repeated events change nothing', () => {
-    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
-      const rules$ = cold(' x----a-r-x-y-b-', RULES);
-      const expected = '    (nx)-a---y---b-';
-      const { config$ } = serviceWith(scheduler, { rules$ });
-      const origin = { source: 'xDS server xds:1' };
-      const atA = { ruleset: A, origin: { ...origin, version: 'a' }, at: 5 };
-      const atB = { ruleset: B, origin: { ...origin, version: 'b' }, at: 13 };
-      const reason = 'version x: bad';
-      expectObservable(config$, '^--------------!').toBe(expected, {
-        n: { loaded: undefined, rejected: undefined },
-        x: { loaded: undefined, rejected: { reason, at: 0 } },
-        a: { loaded: atA, rejected: undefined },
-        y: { loaded: atA, rejected: { reason, at: 9 } },
-        b: { loaded: atB, rejected: undefined },
-      });
-      expectSubscriptions(rules$.subscriptions).toBe('^--------------!');
+it('the active rules stay while new ones are rejected, with the rejection until the next good ones; repeated events change nothing', () => {
+  marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+    const rules$ = cold(' x----a-r-x-y-b-', RULES);
+    const expected = '    (nx)-a---y---b-';
+    const { config$ } = serviceWith(scheduler, { rules$ });
+    const origin = { source: 'xDS server xds:1' };
+    const atA = { ruleset: A, origin: { ...origin, version: 'a' }, at: 5 };
+    const atB = { ruleset: B, origin: { ...origin, version: 'b' }, at: 13 };
+    const reason = 'version x: bad';
+    expectObservable(config$, '^--------------!').toBe(expected, {
+      n: { loaded: undefined, rejected: undefined },
+      x: { loaded: undefined, rejected: { reason, at: 0 } },
+      a: { loaded: atA, rejected: undefined },
+      y: { loaded: atA, rejected: { reason, at: 9 } },
+      b: { loaded: atB, rejected: undefined },
     });
+    expectSubscriptions(rules$.subscriptions).toBe('^--------------!');
   });
 });
 
