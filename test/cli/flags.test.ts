@@ -73,19 +73,17 @@ describe('parseFlags', () => {
   });
 });
 
-describe('flagHelp', () => {
-  it('aligns the flags and shows defaults and which flags are repeatable', () => {
-    expect(flagHelp(SPEC).split('\n')).toEqual([
-      '  -address host:port    address of the server (default localhost:8081)',
-      '  -domain name          domain of the request',
-      '  -descriptors a=b,c=d  one descriptor (repeatable)',
-      '  -hits n               hits to add',
-      '  -json                 print JSON',
-      '  -h, -help             print this help',
-      '  -version              print the version',
-      '',
-    ]);
-  });
+it('flagHelp aligns the flags and shows defaults and which flags are repeatable', () => {
+  expect(flagHelp(SPEC).split('\n')).toEqual([
+    '  -address host:port    address of the server (default localhost:8081)',
+    '  -domain name          domain of the request',
+    '  -descriptors a=b,c=d  one descriptor (repeatable)',
+    '  -hits n               hits to add',
+    '  -json                 print JSON',
+    '  -h, -help             print this help',
+    '  -version              print the version',
+    '',
+  ]);
 });
 
 describe('completion', () => {

@@ -13,24 +13,22 @@ function scarce() {
   return { ...made, trips: () => store.trips - before };
 }
 
-describe('a leased key', () => {
-  it('is asked for once at a time, however long the answer takes', () => {
-    const { timeline, call, held, instance, lag } = leasing();
-    const { grantedHits: granted } = instance.statistics;
-    while (held() > 0) call();
-    lag(500);
-    timeline.runTo(timeline.now + 1);
-    lag(TRIP);
-    timeline.runTo(timeline.now + 70);
-    const before = granted.value;
-    for (let made = 0; made < 20; made += 1) {
-      call();
-      timeline.runTo(timeline.now + 5);
-    }
-    expect(granted.value).toBe(before);
-    timeline.runTo(START + 1_600);
-    expect(granted.value).toBeGreaterThan(before);
-  });
+it('a leased key is asked for once at a time, however long the answer takes', () => {
+  const { timeline, call, held, instance, lag } = leasing();
+  const { grantedHits: granted } = instance.statistics;
+  while (held() > 0) call();
+  lag(500);
+  timeline.runTo(timeline.now + 1);
+  lag(TRIP);
+  timeline.runTo(timeline.now + 70);
+  const before = granted.value;
+  for (let made = 0; made < 20; made += 1) {
+    call();
+    timeline.runTo(timeline.now + 5);
+  }
+  expect(granted.value).toBe(before);
+  timeline.runTo(START + 1_600);
+  expect(granted.value).toBeGreaterThan(before);
 });
 
 describe('a key of which little is left', () => {

@@ -30,12 +30,10 @@ describe('turnScheduler', () => {
   });
 });
 
-describe('turnClock', () => {
-  it('reads the clock once per callback of the event loop', async () => {
-    let reads = 0;
-    const now = turnClock(() => (reads += 1));
-    expect([now(), now(), now()]).toEqual([1, 1, 1]);
-    await nextTurn();
-    expect([now(), now(), reads]).toEqual([2, 2, 2]);
-  });
+it('turnClock reads the clock once per callback of the event loop', async () => {
+  let reads = 0;
+  const now = turnClock(() => (reads += 1));
+  expect([now(), now(), now()]).toEqual([1, 1, 1]);
+  await nextTurn();
+  expect([now(), now(), reads]).toEqual([2, 2, 2]);
 });

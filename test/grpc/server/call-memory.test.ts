@@ -126,60 +126,55 @@ describe('the messages of a bidirectional call', () => {
   });
 });
 
-describe('a server with more work than time', () => {
-  it('counts and accounts for the calls that wait, whatever becomes of them', async () => {
-    // Its process never waits for events, as it sees it, and then handles one call at a time.
-    const busy = { idle: 0, active: 0, utilization: 1 };
-    jest.spyOn(performance, 'eventLoopUtilization').mockReturnValue(busy);
-    const seen = new Seen();
-    const statistics = new Statistics(0);
-    const options = { statistics, now: () => performance.now() };
-    const limits = { pacedStreams: 1, maxHeldBytesPerConnection: 30_000, pingStrikes: Infinity };
-    const { grpcServer, ...server } = await start(
-      { observe: (path) => new MethodObserver(path, options), limits },
-      seen,
-    );
-    grpcGauges(statistics, () => grpcServer);
-    const client = sending(server, hello());
-    let sent = 0;
-    function send(message = 'x', ...fields: [string, string][]): number {
-      sent += 1;
-      client.send(callFrames(streamOf(sent), 'Hold', message, ...fields));
-      return streamOf(sent);
-    }
-    function statistic(name: string): number | undefined {
-      return new Map(statistics.entries()).get(`ratelimit_server.${name}`);
-    }
-    await until('a call waits', async () => {
-      send();
-      await settled(client);
-      return grpcServer.waitingStreams > 0;
-    });
-    const handled = seen.held.length;
-    expect([statistic('Hold.total_requests'), statistic('grpc.waiting_calls')]).toEqual([handled, sent - handled]);
-
-    const { heldBytes, waitingStreams } = grpcServer;
-    const message = 'long'.repeat(3_000);
-    const [, , third] = [send(message), send(message), send(message)];
-    expect(await statusOf(client, third)).toBe(RESOURCE_EXHAUSTED);
-    // This one is not a request of the method.
-    client.send(callHeaders(streamOf((sent += 1)), 'Hold'), data(streamOf(sent), Buffer.alloc(0), true));
-    expect(await statusOf(client, streamOf(sent))).toBe(GrpcStatus.INTERNAL);
-    expect(statistic('Hold.total_requests')).toBe(handled + 1);
-    expect(statistic('grpc.held_bytes')).toBe(heldBytes + 2 * message.length);
-
-    const [cancelled, late] = [send(), send('x', ['grpc-timeout', '1H'])];
-    await until('they wait', () => grpcServer.waitingStreams === waitingStreams + 4);
-    client.send(rstStream(cancelled));
-    await until('one is cancelled', () => grpcServer.waitingStreams === waitingStreams + 3);
-    passTime(2 * HOUR);
-    expect(await statusOf(client, late)).toBe(DEADLINE_EXCEEDED);
-    expect([statistic('Hold.total_requests'), seen.cancelled]).toEqual([handled + 3, []]);
-
-    await until('all others are handled', () => {
-      for (const held of seen.held.splice(0)) held.reply(Buffer.from('done'));
-      return grpcServer.waitingStreams === 0 && seen.messages.filter((each) => each === message).length === 2;
-    });
-    expect(grpcServer.heldBytes).toBe(0);
+it('a server with more work than time counts and accounts for the calls that wait, whatever becomes of them', async () => {
+  // Its process never waits for events, as it sees it, and then handles one call at a time.
+  const busy = { idle: 0, active: 0, utilization: 1 };
+  jest.spyOn(performance, 'eventLoopUtilization').mockReturnValue(busy);
+  const seen = new Seen();
+  const statistics = new Statistics(0);
+  const options = { statistics, now: () => performance.now() };
+  const limits = { pacedStreams: 1, maxHeldBytesPerConnection: 30_000, pingStrikes: Infinity };
+  const { grpcServer, ...server } = await start({ observe: (path) => new MethodObserver(path, options), limits }, seen);
+  grpcGauges(statistics, () => grpcServer);
+  const client = sending(server, hello());
+  let sent = 0;
+  function send(message = 'x', ...fields: [string, string][]): number {
+    sent += 1;
+    client.send(callFrames(streamOf(sent), 'Hold', message, ...fields));
+    return streamOf(sent);
+  }
+  function statistic(name: string): number | undefined {
+    return new Map(statistics.entries()).get(`ratelimit_server.${name}`);
+  }
+  await until('a call waits', async () => {
+    send();
+    await settled(client);
+    return grpcServer.waitingStreams > 0;
   });
+  const handled = seen.held.length;
+  expect([statistic('Hold.total_requests'), statistic('grpc.waiting_calls')]).toEqual([handled, sent - handled]);
+
+  const { heldBytes, waitingStreams } = grpcServer;
+  const message = 'long'.repeat(3_000);
+  const [, , third] = [send(message), send(message), send(message)];
+  expect(await statusOf(client, third)).toBe(RESOURCE_EXHAUSTED);
+  // This one is not a request of the method.
+  client.send(callHeaders(streamOf((sent += 1)), 'Hold'), data(streamOf(sent), Buffer.alloc(0), true));
+  expect(await statusOf(client, streamOf(sent))).toBe(GrpcStatus.INTERNAL);
+  expect(statistic('Hold.total_requests')).toBe(handled + 1);
+  expect(statistic('grpc.held_bytes')).toBe(heldBytes + 2 * message.length);
+
+  const [cancelled, late] = [send(), send('x', ['grpc-timeout', '1H'])];
+  await until('they wait', () => grpcServer.waitingStreams === waitingStreams + 4);
+  client.send(rstStream(cancelled));
+  await until('one is cancelled', () => grpcServer.waitingStreams === waitingStreams + 3);
+  passTime(2 * HOUR);
+  expect(await statusOf(client, late)).toBe(DEADLINE_EXCEEDED);
+  expect([statistic('Hold.total_requests'), seen.cancelled]).toEqual([handled + 3, []]);
+
+  await until('all others are handled', () => {
+    for (const held of seen.held.splice(0)) held.reply(Buffer.from('done'));
+    return grpcServer.waitingStreams === 0 && seen.messages.filter((each) => each === message).length === 2;
+  });
+  expect(grpcServer.heldBytes).toBe(0);
 });

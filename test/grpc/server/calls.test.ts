@@ -32,15 +32,13 @@ async function call(client: Client, method: string, message: Buffer | string, op
   return (await unaryCall(client, `/test.Service/${method}`, Buffer.from(message as string), options)).toString();
 }
 
-describe('a grpc-js client', () => {
-  it('sends messages of up to 4 MiB, with a deadline', async () => {
-    const client = clientOf(await start(), { 'grpc.max_receive_message_length': -1 });
+it('a grpc-js client sends messages of up to 4 MiB, with a deadline', async () => {
+  const client = clientOf(await start(), { 'grpc.max_receive_message_length': -1 });
 
-    const deadline = Date.now() + HOUR;
-    expect(await call(client, 'Echo', Buffer.alloc(4 * MIB, 'x'), { deadline })).toHaveLength(4 * MIB);
-    const tooLarge = call(client, 'Echo', Buffer.alloc(4 * MIB + 1));
-    await expect(tooLarge).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED });
-  });
+  const deadline = Date.now() + HOUR;
+  expect(await call(client, 'Echo', Buffer.alloc(4 * MIB, 'x'), { deadline })).toHaveLength(4 * MIB);
+  const tooLarge = call(client, 'Echo', Buffer.alloc(4 * MIB + 1));
+  await expect(tooLarge).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED });
 });
 
 describe('a status message', () => {
@@ -205,52 +203,48 @@ describe('a cancelled call', () => {
   });
 });
 
-describe('the calls of a connection that has reached its age', () => {
-  it('go on until the grace is over, a Watch too, and then end with UNAVAILABLE and are cancelled', async () => {
-    const seen = new Seen();
-    const health$ = new BehaviorSubject({ healthy: true });
-    const watch = healthService(health$).streaming.get('/grpc.health.v1.Health/Watch')!;
-    const limits = { maxAgeMs: HOUR, maxAgeGraceMs: HOUR };
-    const server = await start({ limits, streaming: new Map([['/test.Service/Watch', watch]]) }, seen);
-    const client = sending(server, hello(), callFrames(1, 'Hold'), callFrames(3, 'Hold'));
-    client.send(callHeaders(5, 'Watch'), data(5, prefixed(''), true));
-    function watched(): number {
-      return bodiesOf(client.frames, 5).length;
-    }
-    await client.until('the first status', () => watched() === 1);
-    passTime(2 * HOUR);
-    await client.until('GOAWAY', () => goawaysOf(client.frames).length === 1);
-    client.send(ping(ofType(client.frames, FrameType.PING).at(-1)!.payload.toString('latin1'), Flag.ACK));
-    await client.until('the final GOAWAY', () => goawaysOf(client.frames).length === 2);
-    health$.next({ healthy: false });
-    seen.held[0]!.reply(Buffer.from('answered'));
-    await client.until('the second status', () => watched() === 2);
-    expect(await statusOf(client, 1)).toBe(GrpcStatus.OK);
-    expect([health$.observed, seen.cancelled]).toEqual([true, []]);
-    passTime(HOUR);
+it('the calls of a connection that has reached its age go on until the grace is over, a Watch too, and then end with UNAVAILABLE and are cancelled', async () => {
+  const seen = new Seen();
+  const health$ = new BehaviorSubject({ healthy: true });
+  const watch = healthService(health$).streaming.get('/grpc.health.v1.Health/Watch')!;
+  const limits = { maxAgeMs: HOUR, maxAgeGraceMs: HOUR };
+  const server = await start({ limits, streaming: new Map([['/test.Service/Watch', watch]]) }, seen);
+  const client = sending(server, hello(), callFrames(1, 'Hold'), callFrames(3, 'Hold'));
+  client.send(callHeaders(5, 'Watch'), data(5, prefixed(''), true));
+  function watched(): number {
+    return bodiesOf(client.frames, 5).length;
+  }
+  await client.until('the first status', () => watched() === 1);
+  passTime(2 * HOUR);
+  await client.until('GOAWAY', () => goawaysOf(client.frames).length === 1);
+  client.send(ping(ofType(client.frames, FrameType.PING).at(-1)!.payload.toString('latin1'), Flag.ACK));
+  await client.until('the final GOAWAY', () => goawaysOf(client.frames).length === 2);
+  health$.next({ healthy: false });
+  seen.held[0]!.reply(Buffer.from('answered'));
+  await client.until('the second status', () => watched() === 2);
+  expect(await statusOf(client, 1)).toBe(GrpcStatus.OK);
+  expect([health$.observed, seen.cancelled]).toEqual([true, []]);
+  passTime(HOUR);
 
-    expect([await statusOf(client, 3), await statusOf(client, 5)]).toEqual([UNAVAILABLE, UNAVAILABLE]);
-    await client.until('the end', () => client.isEnded);
-    expect(resetsOf(client.frames)).toEqual([]);
-    expect([health$.observed, seen.cancelled]).toEqual([false, ['cancelled']]);
-  });
+  expect([await statusOf(client, 3), await statusOf(client, 5)]).toEqual([UNAVAILABLE, UNAVAILABLE]);
+  await client.until('the end', () => client.isEnded);
+  expect(resetsOf(client.frames)).toEqual([]);
+  expect([health$.observed, seen.cancelled]).toEqual([false, ['cancelled']]);
 });
 
-describe('drain', () => {
-  it('lets unary calls finish and ends streams with UNAVAILABLE', async () => {
-    const server = await start();
-    const client = clientOf(server);
-    await call(client, 'Echo', 'first');
-    const held = call(client, 'Hold', 'x');
-    await until('the call has begun', () => server.seen.held.length === 1);
-    const talk = client.makeBidiStreamRequest('/test.Service/Talk', pass, pass);
-    const ended = new Promise((resolve) => talk.on('error', resolve));
-    await new Promise((resolve) => talk.once('data', resolve).write(Buffer.from('a')));
-    const drained = server.grpcServer.drain(HOUR);
-    server.seen.held[0]!.reply(Buffer.from('answered'));
+it('drain lets unary calls finish and ends streams with UNAVAILABLE', async () => {
+  const server = await start();
+  const client = clientOf(server);
+  await call(client, 'Echo', 'first');
+  const held = call(client, 'Hold', 'x');
+  await until('the call has begun', () => server.seen.held.length === 1);
+  const talk = client.makeBidiStreamRequest('/test.Service/Talk', pass, pass);
+  const ended = new Promise((resolve) => talk.on('error', resolve));
+  await new Promise((resolve) => talk.once('data', resolve).write(Buffer.from('a')));
+  const drained = server.grpcServer.drain(HOUR);
+  server.seen.held[0]!.reply(Buffer.from('answered'));
 
-    expect(await held).toBe('answered');
-    expect(await ended).toMatchObject({ code: status.UNAVAILABLE });
-    await drained;
-  });
+  expect(await held).toBe('answered');
+  expect(await ended).toMatchObject({ code: status.UNAVAILABLE });
+  await drained;
 });

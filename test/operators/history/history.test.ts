@@ -133,31 +133,29 @@ it('the last 360 samples are kept, of which those after a time can be read alone
   expect(read(timeAfter(4_000))).toMatchObject({ times: [], rates: { over: [] } });
 });
 
-describe('the rules with lines of their own', () => {
-  it('are the 50 with the most hits; one that becomes busy takes the place of one that was idle for long', () => {
-    const { statistics, recorder, sample, read } = recorded();
-    const rules = Array.from({ length: 120 }, (_, number) => statistics.rule(`shop.r${number}`));
-    function hitAll(): void {
-      for (const [number, rule] of rules.entries()) rule.totalHits += 10 * (number + 1);
-      sample();
-    }
-    for (let times = 0; times < 3; times += 1) hitAll();
-    const listed = read().rules.map(({ statisticsKey }) => statisticsKey);
-    expect(listed).toEqual(Array.from({ length: 50 }, (_, place) => `shop.r${119 - place}`));
-    // One with fewer hits than the 100 that are followed, in two keys.
-    for (const key of ['shop.rare_a', 'shop.rare_b']) statistics.runtimeRule(key, 'shop.rare').totalHits += 100;
-    hitAll();
-    const followed = recorder.latest(1_000).rules.hits.map(({ statisticsKey }) => statisticsKey);
-    expect(followed).toEqual(Array.from({ length: 100 }, (_, place) => `shop.r${119 - place}`));
-    statistics.rule('shop.new').totalHits += 100_000;
-    hitAll();
-    const { rules: now } = read();
-    expect(now[0]).toMatchObject({ statisticsKey: 'shop.new', hits: [null, null, null, null, 10_000] });
-    // One that has stopped stays listed while it was one of the busiest, as long as no other needs its place.
-    for (let times = 0; times < 60; times += 1) sample();
-    const [stopped] = read().rules.filter(({ statisticsKey }) => statisticsKey === 'shop.r119');
-    expect([stopped!.hits.slice(0, 3), stopped!.hits.at(-1)]).toEqual([[120, 120, 120], 0]);
-  });
+it('the rules with lines of their own are the 50 with the most hits; one that becomes busy takes the place of one that was idle for long', () => {
+  const { statistics, recorder, sample, read } = recorded();
+  const rules = Array.from({ length: 120 }, (_, number) => statistics.rule(`shop.r${number}`));
+  function hitAll(): void {
+    for (const [number, rule] of rules.entries()) rule.totalHits += 10 * (number + 1);
+    sample();
+  }
+  for (let times = 0; times < 3; times += 1) hitAll();
+  const listed = read().rules.map(({ statisticsKey }) => statisticsKey);
+  expect(listed).toEqual(Array.from({ length: 50 }, (_, place) => `shop.r${119 - place}`));
+  // One with fewer hits than the 100 that are followed, in two keys.
+  for (const key of ['shop.rare_a', 'shop.rare_b']) statistics.runtimeRule(key, 'shop.rare').totalHits += 100;
+  hitAll();
+  const followed = recorder.latest(1_000).rules.hits.map(({ statisticsKey }) => statisticsKey);
+  expect(followed).toEqual(Array.from({ length: 100 }, (_, place) => `shop.r${119 - place}`));
+  statistics.rule('shop.new').totalHits += 100_000;
+  hitAll();
+  const { rules: now } = read();
+  expect(now[0]).toMatchObject({ statisticsKey: 'shop.new', hits: [null, null, null, null, 10_000] });
+  // One that has stopped stays listed while it was one of the busiest, as long as no other needs its place.
+  for (let times = 0; times < 60; times += 1) sample();
+  const [stopped] = read().rules.filter(({ statisticsKey }) => statisticsKey === 'shop.r119');
+  expect([stopped!.hits.slice(0, 3), stopped!.hits.at(-1)]).toEqual([[120, 120, 120], 0]);
 });
 
 it('starts, loads of rules, rejections and replaced workers are marked once each', () => {

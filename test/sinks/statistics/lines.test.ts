@@ -26,11 +26,9 @@ function json(...args: Parameters<typeof jsonLines>) {
 const NAME = 'ratelimit.service.rate_limit.shop.user_a_b.total_hits';
 const EXTRA = nameTags({ stage: 'prod', az: 'eu.west:1|a', none: '' });
 
-describe('EXTRA_TAGS in names', () => {
-  it('have their delimiters replaced, and are omitted without a value', () => {
-    expect(EXTRA).toEqual({ stage: 'prod', az: 'eu_west_1_a' });
-    expect(nameTags({ 'a|b.c': 'one\nevil:1|c' })).toEqual({ a_b_c: 'one_evil_1_c' });
-  });
+it('EXTRA_TAGS in names have their delimiters replaced, and are omitted without a value', () => {
+  expect(EXTRA).toEqual({ stage: 'prod', az: 'eu_west_1_a' });
+  expect(nameTags({ 'a|b.c': 'one\nevil:1|c' })).toEqual({ a_b_c: 'one_evil_1_c' });
 });
 
 describe('every line format', () => {

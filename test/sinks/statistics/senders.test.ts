@@ -148,21 +148,19 @@ describe('a packet of several lines', () => {
   });
 });
 
-describe('a datagram', () => {
-  it('with a name that is too long causes one warning, and keeps no other statistic from being sent', async () => {
-    await using receiver = await UdpReceiver.start();
-    using sent = new SentStatistics(new UdpSender({ host, port: receiver.port, icmpWait: 1 }));
-    const names = Array.from({ length: 600 }, (_, index) => `c_${index}`);
-    const long = 'x'.repeat(70_000);
-    for (const name of [...names.slice(0, 300), long, ...names.slice(300)]) sent.statistics.counter(name).add(1);
-    for (let flush = 1; flush <= 3; flush += 1) {
-      sent.statistics.counter(long).add(1);
-      await sent.hit();
-      await receiver.until('the last counter', () => receiver.sum(HITS) === flush);
-    }
-    expect(names.map((name) => receiver.sum(name))).toEqual(names.map(() => 1));
-    expect(sent.log.short).toEqual(['warn a statistic is not sent, as its name is too long for a datagram']);
-  });
+it('a datagram with a name that is too long causes one warning, and keeps no other statistic from being sent', async () => {
+  await using receiver = await UdpReceiver.start();
+  using sent = new SentStatistics(new UdpSender({ host, port: receiver.port, icmpWait: 1 }));
+  const names = Array.from({ length: 600 }, (_, index) => `c_${index}`);
+  const long = 'x'.repeat(70_000);
+  for (const name of [...names.slice(0, 300), long, ...names.slice(300)]) sent.statistics.counter(name).add(1);
+  for (let flush = 1; flush <= 3; flush += 1) {
+    sent.statistics.counter(long).add(1);
+    await sent.hit();
+    await receiver.until('the last counter', () => receiver.sum(HITS) === flush);
+  }
+  expect(names.map((name) => receiver.sum(name))).toEqual(names.map(() => 1));
+  expect(sent.log.short).toEqual(['warn a statistic is not sent, as its name is too long for a datagram']);
 });
 
 describe('the host of a UDP output', () => {
@@ -250,19 +248,17 @@ describe('an address that cannot be used', () => {
   });
 });
 
-describe('standard output', () => {
-  it('is waited for, rejects what it does not accept, and is written to again afterwards', async () => {
-    const written: { readonly text: string; readonly done: (error?: Error) => void }[] = [];
-    const sender = streamSender('standard output', { write: (text, done) => void written.push({ text, done }) });
-    let isOver = false;
-    const rejected = sender.send(['a']).finally(() => (isOver = true));
-    await nextTurn();
-    expect(isOver).toBe(false);
-    written[0]!.done(new Error('EPIPE'));
-    await expect(rejected).rejects.toThrow('EPIPE');
-    const sent = sender.send(['b', 'c']);
-    written[1]!.done();
-    await sent;
-    expect(written.map(({ text }) => text)).toEqual(['a\n', 'b\nc\n']);
-  });
+it('standard output is waited for, rejects what it does not accept, and is written to again afterwards', async () => {
+  const written: { readonly text: string; readonly done: (error?: Error) => void }[] = [];
+  const sender = streamSender('standard output', { write: (text, done) => void written.push({ text, done }) });
+  let isOver = false;
+  const rejected = sender.send(['a']).finally(() => (isOver = true));
+  await nextTurn();
+  expect(isOver).toBe(false);
+  written[0]!.done(new Error('EPIPE'));
+  await expect(rejected).rejects.toThrow('EPIPE');
+  const sent = sender.send(['b', 'c']);
+  written[1]!.done();
+  await sent;
+  expect(written.map(({ text }) => text)).toEqual(['a\n', 'b\nc\n']);
 });
