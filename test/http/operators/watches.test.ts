@@ -11,41 +11,53 @@ function pathOf(descriptor: string, domain = 'shop'): string {
   return `/api/watches?${String(new URLSearchParams({ domain, descriptor }))}`;
 }
 
-it('the memory of watches and loads is at most 2 MB, however many and long they are', async () => {
-  function memory(): number {
-    return heapAfterCollection() + process.memoryUsage().arrayBuffers;
-  }
-  const long = 'x'.repeat(1_000);
-  const rules = rulesetOf('shop');
-  const before = memory();
+/** A text of its own, as those that were received: a template would share the memory of what it repeats. */
+function long(number: number): string {
+  return Buffer.from(String(number).padEnd(1_000, 'x')).toString();
+}
+
+function names(from: number) {
+  return { count: 9, names: Array.from({ length: 5 }, (_, index) => long(from + index)) };
+}
+
+/** The most that instances keep of loads, and of callers that are watched on 100 instances. */
+async function watchesAndLoads(): Promise<readonly [RecentConfigurations, readonly FleetWatched[]]> {
+  const ruleset = rulesetOf('shop');
   const configurations = new RecentConfigurations();
-  const names = { count: 9, names: Array.from({ length: 5 }, (_, index) => `${index}${long}`) };
-  const changes = {
-    domainsAdded: names,
-    domainsRemoved: names,
-    rulesAdded: names,
-    rulesRemoved: names,
-    rulesChanged: names,
-  };
   for (let load = 0; load < 60; load += 1) {
-    configurations.compared(
-      { ruleset: rules, origin: { source: `${load}${long}`, version: `${load}${long}` } },
-      changes,
-    );
+    const changes = {
+      domainsAdded: names(load),
+      domainsRemoved: names(load + 100),
+      rulesAdded: names(load + 200),
+      rulesRemoved: names(load + 300),
+      rulesChanged: names(load + 400),
+    };
+    configurations.compared({ ruleset, origin: { source: long(load), version: long(load) } }, changes);
   }
   const watches = new Watches(undefined, () => undefined);
   const fleet: FleetWatched[] = [];
   for (let number = 0; number < MOST_WATCHES; number += 1) {
-    const caller = { domain: 'shop', entries: [{ key: 'user', value: `${number}${long}` }] };
+    const caller = { domain: 'shop', entries: [{ key: 'user', value: long(number) }] };
     watches.read(caller);
     const watched = new FleetWatched(caller);
     fleet.push(watched);
     const counts = { times: [Math.floor(Date.now() / 1_000)], calls: [1], denied: [1] };
     for (let peer = 0; peer < 100; peer += 1) await watched.takeFrom(`10.0.0.${peer}:6070`, async () => counts);
   }
+  return [configurations, fleet];
+}
+
+it('the memory of watches and loads is at most 2 MB, however many and long they are', async () => {
+  function memory(): number {
+    return heapAfterCollection() + process.memoryUsage().arrayBuffers;
+  }
+  // What V8 compiles and Node caches at the first time is not theirs; nothing here holds the result.
+  await watchesAndLoads().then(() => undefined);
+  const before = memory();
+  const [configurations, fleet] = await watchesAndLoads();
   const known = memory() - before;
   expect(configurations.loads).toHaveLength(50);
-  expect(known).toBeGreaterThan(100_000);
+  expect(known).toBeGreaterThan(500_000);
   expect(known).toBeLessThan(2_000_000);
   expect(fleet).toHaveLength(MOST_WATCHES);
 });
