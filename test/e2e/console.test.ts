@@ -333,7 +333,9 @@ it('an answer that takes longer than its interval is waited for, and shown', asy
   });
   await enterToken(page, TOKEN);
   // The calls of the caller are requested every two seconds, its counter every three.
-  for (let look = 0; look < 3; look += 1) await page.waitForResponse(/\/api\/watches/);
+  for (let look = 0; look < 3; look += 1) {
+    await page.waitForResponse((each) => each.url().includes('/api/watches') && each.ok());
+  }
   expect(requests).toBe(1);
   late.abort();
   await page
