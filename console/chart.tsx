@@ -63,7 +63,7 @@ export function Chart({ label, history, lines: all, height = 214, format = measu
   function y(value: number): number {
     return top + (1 - Math.min(value, most) / most) * (bottom - top);
   }
-  const frame: Frame = { x, y, until, width, left: LEFT, right, top, bottom };
+  const frame: Frame = { x, y, until, width, right, top, bottom };
   function onPointerMove(event: PointerEvent): void {
     const left = event.clientX - box.current!.getBoundingClientRect().left;
     setChosen(times.find((time) => x(time) >= left) ?? times.at(-1));

@@ -18,7 +18,6 @@ export interface Frame {
   readonly until: number;
   /** The width of the whole chart. */
   readonly width: number;
-  readonly left: number;
   readonly right: number;
   readonly top: number;
   readonly bottom: number;
