@@ -1,5 +1,5 @@
 import { type Observable, map, mergeMap, tap } from 'rxjs';
-import { type PipelineWindowOptions, pipelineWindow } from '../../src/streams/pipeline-window';
+import { type ClosedWindow, type PipelineWindowOptions, pipelineWindow } from '../../src/streams/pipeline-window';
 import { marbles } from '../support/marbles';
 
 interface Options extends Omit<PipelineWindowOptions, 'windowsInFlight'> {
@@ -134,6 +134,26 @@ describe('the overflow of a pipeline window', () => {
       const expected = '     -----------x-(y|)';
       const overflow = { overflowAfter: 3, overflowing };
       expectObservable(windowed(source, store, { span: 1, scheduler, ...overflow })).toBe(expected, { x: 'a', y: 'b' });
+    });
+  });
+
+  it('and the window in flight keep the windows from completing until both have ended', () => {
+    marbles(({ cold, flush }, scheduler) => {
+      const windows: ClosedWindow<string>[] = [];
+      const seen: string[] = [];
+      const options = { span: 1, scheduler, windowsInFlight: 1, overflowAfter: 3 };
+      cold('a--b----|')
+        .pipe(pipelineWindow(options))
+        .subscribe({
+          next: (window) => windows.push(window),
+          complete: () => seen.push('complete'),
+        });
+      flush();
+      for (const window of windows) {
+        seen.push(window.values.join());
+        window.end();
+      }
+      expect(seen).toEqual(['a', 'b', 'complete']);
     });
   });
 
