@@ -94,13 +94,15 @@ describe('a table of counts', () => {
       fc.property(fc.array(step, { maxLength: 60 }), bounds, (steps, { maxKeys, maxBytes }) => {
         const { table, of, count, pass } = counts({ maxKeys, maxBytes });
         const model = new Model(maxKeys, maxBytes);
+        const [states, wanted]: [number[][], number[][]] = [[], []];
         for (const { passes, key, hits, seconds } of steps) {
           pass(passes * SECOND, SECOND);
           model.removeEnded(table.now - SECOND);
-          expect(count(key, hits, seconds)).toBe(model.count(key, hits, { now: table.now, seconds }));
-          const { entries, bytes, evictions } = model;
-          expect([of.size, of.bytes, of.evictions]).toEqual([entries.length, bytes, evictions]);
+          states.push([count(key, hits, seconds), of.size, of.bytes, of.evictions]);
+          const after = model.count(key, hits, { now: table.now, seconds });
+          wanted.push([after, model.entries.length, model.bytes, model.evictions]);
         }
+        expect(states).toEqual(wanted);
       }),
       { numRuns: 400 },
     );

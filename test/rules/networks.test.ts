@@ -107,7 +107,8 @@ describe('a text that is no address', () => {
       fc.property(fc.oneof(text, mutated), (value) => {
         fc.pre(!/^[\d.]+:\d+$/.test(value));
         const isAddress = countedAddress(value, { ipv4: 1, ipv6: 1 }) !== value;
-        expect([value, isAddress]).toEqual([value, isIP(value) > 0]);
+        // A call of `expect` takes ten times as long.
+        return isAddress === isIP(value) > 0;
       }),
       { numRuns: 20_000 },
     );
