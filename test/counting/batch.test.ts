@@ -48,6 +48,24 @@ describe('a batch', () => {
     expect([mergedHits, size]).toEqual([7, 5]);
   });
 
+  it.each([
+    [
+      ['report', 5],
+      ['ask', 0],
+    ],
+    [
+      ['ask', 0],
+      ['report', 5],
+    ],
+  ] as const)('of %j reports the hits', (...parts) => {
+    const all = parts.map(([purpose, hits]) => {
+      const made = call(`a+${hits}`);
+      for (const each of made.operations) each.purpose = purpose;
+      return made;
+    });
+    expect(new Batch(all).operations.map(({ purpose, hits }) => [purpose, hits])).toEqual([['report', 5]]);
+  });
+
   it('has the longest window in which hits are added, not of reads, and apart from the end of a window of the calendar', () => {
     function sentWindows(...of: readonly (readonly [hits: number, seconds: number])[]) {
       const { operations } = new Batch(of.map(([hits, seconds]) => call(`a+${hits}`, windowOf(seconds))));
