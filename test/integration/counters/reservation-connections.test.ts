@@ -1,13 +1,11 @@
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/deployment';
-import { readDeployment } from '../../../src/sinks/counters/kvstore/deployment';
-import { StoreClient } from '../../../src/sinks/counters/kvstore/store-client';
-import { ServerStore } from '../../../src/sinks/counters/kvstore/server-store';
+import type { Store } from '../../../src/sinks/counters/kvstore/store-client';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { serverStates } from '../../support/data/server-states';
 import { until } from '../../support/waiting/until';
-import { connected, instance, options } from '../kvstore/options';
+import { connected, connectedStore, instance } from '../kvstore/options';
 import { Caller } from './reservation-caller';
 
 let redis: RedisProcess;
@@ -34,7 +32,7 @@ it.each(['Redis', 'Redis Cluster'])(
 );
 
 describe('commands while every connection of the pool is busy', () => {
-  let store: ServerStore;
+  let store: Store;
   let statistics: Statistics;
   afterEach(() => store.close());
 
@@ -42,13 +40,7 @@ describe('commands while every connection of the pool is busy', () => {
   async function busyStore(more: Partial<InstanceOptions>): Promise<() => Promise<unknown>> {
     const main = instance(redis.address, { poolSize: 1, ...more });
     statistics = new Statistics(100);
-    const deployment = readDeployment(main);
-    if (deployment.servers.kind !== 'single') throw new Error('the deployment is no single server');
-    const parts = { options: main, deployment, store: options(main, { statistics }), tls: undefined };
-    store = new ServerStore(deployment.servers, new StoreClient({ ...parts, name: 'main', poolName: 'redis_pool' }));
-    let isConnected = false;
-    store.connected$.subscribe((state) => (isConnected = state));
-    await until('it is connected', () => isConnected);
+    store = await connectedStore(main, { statistics });
     const busy = store.run('k', (send) => send('BLPOP', 'pushed', '0')).catch(({ code }: { code: string }) => code);
     await until('it is busy', async () => String(await redis.control.client('LIST')).includes('cmd=blpop'));
     return async () => {

@@ -1,19 +1,15 @@
 import { LARGEST_COUNT } from '../../../src/counting/operation';
 import { DecisionError } from '../../../src/counting/decision-error';
-import { ClusterStore } from '../../../src/sinks/counters/kvstore/cluster-store';
 import type { CommandRunner } from '../../../src/sinks/counters/kvstore/administration';
 import type { SendCommand } from '../../../src/sinks/counters/kvstore/commands';
-import { readDeployment } from '../../../src/sinks/counters/kvstore/deployment';
-import { StoreClient, type Store } from '../../../src/sinks/counters/kvstore/store-client';
 import { kvstoreReservations } from '../../../src/sinks/counters/kvstore/reservations';
-import { ServerStore } from '../../../src/sinks/counters/kvstore/server-store';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { workersOf } from '../../support/processes/worker-processes';
 import { until } from '../../support/waiting/until';
 import { Shop } from '../../e2e/shop';
 import { descriptor, request } from '../../support/data/requests';
-import { connected, instance, options } from '../kvstore/options';
+import { connected, connectedStore, instance } from '../kvstore/options';
 import { Caller, DUE } from './reservation-caller';
 import { reservationScenarios } from './reservation-scenarios';
 
@@ -127,23 +123,7 @@ it.each(['single', 'cluster'] as const)(
   async (type) => {
     await using server = type === 'single' ? await RedisProcess.start() : await RedisCluster.start();
     const main = instance(server instanceof RedisCluster ? server.url : server.address, { type });
-    const deployment = readDeployment(main);
-    const parts = {
-      options: main,
-      deployment,
-      store: options(main),
-      tls: undefined,
-      name: 'main',
-      poolName: 'redis_pool',
-    };
-    const { servers } = deployment;
-    const store: Store =
-      servers.kind === 'cluster'
-        ? new ClusterStore(servers.seeds, new StoreClient(parts))
-        : new ServerStore(servers, new StoreClient(parts));
-    let isConnected = false;
-    store.connected$.subscribe((state) => (isConnected = state));
-    await until('it is connected', () => isConnected);
+    const store = await connectedStore(main);
     const flapping = new FlappingStore(store, 0.1);
     function callerOn(runner: CommandRunner): Caller {
       const more = { ...DUE, records: runner, isCluster: type === 'cluster', jitter: 1 };

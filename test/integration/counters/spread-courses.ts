@@ -1,13 +1,11 @@
 import { DecisionError } from '../../../src/counting/decision-error';
-import { ClusterStore } from '../../../src/sinks/counters/kvstore/cluster-store';
 import type { CommandRunner } from '../../../src/sinks/counters/kvstore/administration';
 import type { SendCommand } from '../../../src/sinks/counters/kvstore/commands';
-import { readDeployment } from '../../../src/sinks/counters/kvstore/deployment';
-import { StoreClient } from '../../../src/sinks/counters/kvstore/store-client';
+import type { Store } from '../../../src/sinks/counters/kvstore/store-client';
 import { kvstoreReservations } from '../../../src/sinks/counters/kvstore/reservations';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { until } from '../../support/waiting/until';
-import { instance, options } from '../kvstore/options';
+import { connectedStore, instance } from '../kvstore/options';
 import { Caller, DUE, NAMES } from './reservation-caller';
 
 /**
@@ -76,27 +74,12 @@ const COURSES: Readonly<Record<string, Course>> = {
 };
 
 export let cluster: RedisCluster;
-export let store: ClusterStore;
+export let store: Store;
 beforeAll(async () => {
   cluster = await RedisCluster.start();
 });
 beforeEach(async () => {
-  const main = instance(cluster.url, { type: 'cluster' });
-  const deployment = readDeployment(main);
-  if (deployment.servers.kind !== 'cluster') throw new Error('the deployment is no cluster');
-  const more = {
-    options: main,
-    deployment,
-    store: options(main),
-    tls: undefined,
-    name: 'main',
-    poolName: 'redis_pool',
-  };
-  const opened = new ClusterStore(deployment.servers.seeds, new StoreClient(more));
-  store = opened;
-  let isConnected = false;
-  opened.connected$.subscribe((state) => (isConnected = state));
-  await until('the cluster is connected to', () => isConnected);
+  store = await connectedStore(instance(cluster.url, { type: 'cluster' }));
 });
 afterEach(() => store.close());
 afterAll(() => cluster[Symbol.asyncDispose]());

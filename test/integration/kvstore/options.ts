@@ -1,6 +1,11 @@
 import { firstValueFrom } from 'rxjs';
-import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/deployment';
-import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import {
+  type InstanceOptions,
+  type KvstoreOptions,
+  readDeployment,
+} from '../../../src/sinks/counters/kvstore/deployment';
+import { type KvstoreCounters, kvstoreCounters, openStore } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import { type Store, StoreClient } from '../../../src/sinks/counters/kvstore/store-client';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import { turnScheduler } from '../../../src/main/turn-scheduler';
 import { Statistics } from '../../../src/statistics/statistics';
@@ -68,6 +73,17 @@ export async function connected(main: InstanceOptions, more: Partial<KvstoreOpti
   const counters = openKvstore(main, more);
   await firstValueFrom(counters.ready$);
   return counters;
+}
+
+/** The store below such counters, once it is connected; the caller closes it. */
+export async function connectedStore(main: InstanceOptions, more: Partial<KvstoreOptions> = {}): Promise<Store> {
+  const deployment = readDeployment(main);
+  const parts = { options: main, deployment, store: options(main, more), tls: undefined };
+  const store = openStore(new StoreClient({ ...parts, name: 'main', poolName: 'redis_pool' }));
+  let isConnected = false;
+  store.connected$.subscribe((state) => (isConnected = state));
+  await until('it is connected', () => isConnected);
+  return store;
 }
 
 /** For the start: counters that give up soon when they cannot connect. */

@@ -100,7 +100,7 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
 }
 
 /** Starts to connect to an instance. */
-function openStore(client: StoreClient): Store {
+export function openStore(client: StoreClient): Store {
   const { servers } = client.deployment;
   return servers.kind === 'cluster' ? new ClusterStore(servers.seeds, client) : new ServerStore(servers, client);
 }
