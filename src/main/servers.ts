@@ -1,3 +1,4 @@
+import type { AddressInfo } from 'node:net';
 import type { ServerTls } from '../grpc/http2/tls';
 import type { UnaryCall } from '../grpc/method';
 import { MethodObserver } from '../grpc/method-observer';
@@ -147,7 +148,7 @@ export class Servers {
   }
 
   /** @throws when a listener cannot open: a port that is in use, a certificate that cannot be used */
-  async listen(): Promise<Pick<Serving, 'grpc' | 'http'>> {
+  async listen(): Promise<Pick<Serving, 'grpc'> & { readonly http: AddressInfo }> {
     const app = this.#app;
     const http = await serveHttp({ ...httpServerOptions(app, this.#inputs), ...httpAddress(app) });
     this.#http = http;

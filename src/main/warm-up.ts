@@ -109,7 +109,7 @@ async function serveOften(progress: Progress): Promise<void> {
     const { grpc, http } = await servers.listen();
     for (let connection = 0; connection < CONNECTIONS; connection += 1) {
       await callOver(grpc as AddressInfo, grpcCall, progress);
-      await callOver(http as AddressInfo, httpCall, progress);
+      await callOver(http, httpCall, progress);
     }
   } finally {
     await servers.drainGrpc(0);
