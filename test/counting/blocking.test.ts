@@ -1,4 +1,4 @@
-import type { AlgorithmLimit } from '../../src/counting/algorithms/algorithm';
+import type { AlgorithmLimit, Block, BlockableState, CountedState } from '../../src/counting/algorithms/algorithm';
 import { Batch } from '../../src/counting/batch';
 import { ExpiringCounts, TimedCounts } from '../../src/counting/counts';
 import { algorithmOf } from '../../src/counting/limit';
@@ -176,6 +176,27 @@ describe('a block', () => {
     expect(counters.counts.size).toBe(1);
     counters.counts.removeOutside(START + 10_000 * 4, START + 10_000 * 4);
     expect(counters.counts.size).toBe(0);
+  });
+
+  it('is possible in whole microseconds, from a time that is not to come, on a counter that is possible', () => {
+    const { algorithm } = blocking({ ...TWO, blockFor: TEN }, 1).limit;
+    const now = START * 1000;
+    const empty = algorithm!.empty(now) as BlockableState;
+    function isPossible(block: Partial<Block>, more: Partial<BlockableState> = {}): boolean {
+      return algorithm!.isPossible({ ...empty, block: { end: now + 10, length: 10, ...block }, ...more });
+    }
+    expect([isPossible({}), isPossible({ end: 0 }), isPossible({ end: now + 11, length: 12 })]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect(isPossible({ end: now + 11 })).toBe(false);
+    expect([isPossible({ end: now + 0.5 }), isPossible({ length: 10.5 }), isPossible({ end: NaN })]).toEqual([
+      false,
+      false,
+      false,
+    ]);
+    expect(isPossible({}, { counted: { ...empty.counted, previous: 0, current: 1.5 } as CountedState })).toBe(false);
   });
 
   it('ends by an operation of an operator', () => {

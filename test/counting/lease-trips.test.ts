@@ -31,6 +31,19 @@ it('a leased key is asked for once at a time, however long the answer takes', ()
   expect(granted.value).toBeGreaterThan(before);
 });
 
+it('a lease is enough for four trips to a store that is far away', () => {
+  const { timeline, call, held, lag } = leasing(leasedLimit(100_000, 60));
+  lag(200);
+  let most = 0;
+  for (let calls = 0; calls < 4_000; calls += 1) {
+    timeline.runTo(timeline.now + 5);
+    call();
+    most = Math.max(most, held());
+  }
+  // Of 160, which are used in that time.
+  expect(most).toBeGreaterThan(120);
+});
+
 describe('a key of which little is left', () => {
   it('sends each call at once, and nothing else', () => {
     const { call, timeline, trips, stored, instance } = scarce();

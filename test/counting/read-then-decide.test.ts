@@ -30,4 +30,10 @@ describe('operations that are decided on counts which were read before', () => {
     expect(hitsOnRead(batch, [new Error('no'), 1])).toEqual([1, 1]);
     expect(hitsOnRead(batch, [2, 1])).toEqual([1, 0]);
   });
+
+  it('find a counter at 0 that more hits are given back to than it has', () => {
+    const given = operation('k', -5, { limit: 1 });
+    const next = operation('k', 1, { limit: 1, group: stopWhenOver() });
+    expect(hitsOnRead([given, next], [1, 1])).toEqual([-5, 1]);
+  });
 });

@@ -1,13 +1,13 @@
 import dns from 'node:dns';
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import { NEVER, Subject, concat, firstValueFrom, of } from 'rxjs';
+import { NEVER, Subject, VirtualTimeScheduler, concat, firstValueFrom, of } from 'rxjs';
 import type { Operation } from '../../../src/counting/operation';
 import type { DecisionError } from '../../../src/counting/decision-error';
 import type { Connection } from '../../../src/sinks/counters/kvstore/connection';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/deployment';
-import { Pool, PoolStatistics } from '../../../src/sinks/counters/kvstore/pool';
+import { HEARTBEAT, Pool, PoolStatistics } from '../../../src/sinks/counters/kvstore/pool';
 import { Deadline } from '../../../src/streams/deadline';
 import { ServerState } from '../../../src/streams/server-state';
 import { turnScheduler } from '../../../src/main/turn-scheduler';
@@ -125,6 +125,43 @@ it('a window whose time ends, or that is abandoned, while it waits for a connect
   released$.next();
   await busy;
   expect(await pool.use(new Deadline(), () => Promise.resolve('served'))).toBe('served');
+  pool.close();
+  state.end();
+});
+
+it('idle connections are asked whether their server answers, those that are lost no more', async () => {
+  const made: { readonly opened$: Subject<Connection>; readonly ping: jest.Mock }[] = [];
+  const statistics = new PoolStatistics(new Statistics(10), 'redis_pool');
+  const outage = new ConditionLog(new RecordedLog(), { begins: 'an outage' });
+  const state = new ServerState({ name: { server: 'of the test' }, scheduler: turnScheduler, failures: 0 });
+  const heard = jest.spyOn(state, 'heard');
+  const time = new VirtualTimeScheduler();
+  const options = { size: 3, mayExceed: false, timeout: 0, retryDelay: () => 1, statistics, outage, state };
+  const pool = new Pool({
+    ...options,
+    scheduler: time,
+    connect: () => {
+      const opened$ = new Subject<Connection>();
+      // Only the first one is answered.
+      made.push({ opened$, ping: jest.fn(() => Promise.resolve(made[0]?.opened$ === opened$)) });
+      return opened$;
+    },
+  });
+  function asked(): readonly number[] {
+    return made.map(({ ping }) => ping.mock.calls.length);
+  }
+  for (const index of [0, 1, 2]) {
+    const { opened$, ping } = made[index]!;
+    opened$.next({ isOpen: true, cut: () => undefined, ping } as Partial<Connection> as Connection);
+  }
+  time.maxFrames = HEARTBEAT;
+  time.flush();
+  await setImmediate();
+  expect([asked(), heard.mock.calls.length, state.trips.oldest]).toEqual([[1, 1, 1], 1, undefined]);
+  made[0]!.opened$.error(new Error('lost'));
+  time.maxFrames = 2 * HEARTBEAT;
+  time.flush();
+  expect(asked()).toEqual([1, 2, 2, 0]);
   pool.close();
   state.end();
 });
