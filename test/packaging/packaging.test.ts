@@ -220,6 +220,14 @@ describe('packages/versioning', () => {
   });
 });
 
+it('the top level of the repository has only files of known kinds, none of an experiment', async () => {
+  const { stdout } = await promisify(execFile)('git', ['ls-files', ':(glob)*'], { cwd: ROOT });
+  const files = stdout.trim().split('\n');
+  expect(files).toContain('package.json');
+  const isKnown = /^\.|\.(?:md|json|yaml)$|\.config\.cjs$|^(?:LICENSE|Containerfile)$/;
+  expect(files.filter((file) => !isKnown.test(file))).toEqual([]);
+});
+
 describe('package-lock.json', () => {
   it('names the dependencies of package.json', () => {
     const { dependencies, devDependencies, optionalDependencies } = packageFile;
