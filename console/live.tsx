@@ -104,12 +104,14 @@ function LimitedCallers({ event, scope: { fleet, instance } }: { readonly event:
 function BusiestRules({ rules, history }: { readonly rules: LiveEvent['rules']; readonly history: History }) {
   const known = new Map(history.rules.map((rule) => [rule.statisticsKey, rule.hits]));
   const busiest = [...new Map([...rules.denials, ...rules.hits].map((rule) => [rule.statisticsKey, rule])).values()];
-  const rows = busiest.slice(0, 6).map(({ statisticsKey: key, hits, over, calls }) => {
+  const rows = busiest.slice(0, 6).map(({ statisticsKey: key, hits, over, shadow, calls }) => {
+    const isShadow = shadow === over;
     // Of several limits, a call has a hit on each.
     const sub = Math.abs(hits - calls) < 0.01 * hits ? undefined : `${measure(calls)} calls/s`;
-    const trend = <Sparkline history={history} values={known.get(key) ?? []} tone={over > 0 ? 'over' : 'pass'} />;
+    const trend = <Sparkline history={history} values={known.get(key) ?? []} tone={isShadow ? 'pass' : 'over'} />;
     const name = <Named name={key} href={addressOf('rules', { rule: key })} sub={sub} />;
-    return { key, cells: [name, measure(hits), <Share share={shareOf(over, hits)} />, trend] };
+    const limited = <Share share={shareOf(over, hits)} kind={isShadow ? 'shadow' : ''} />;
+    return { key, cells: [name, measure(hits), limited, trend] };
   });
   const columns = ['Rule', 'Hits/s:', 'Limited:', 'Trend!'];
   const all = <Link href={addressOf('rules')} text="All rules" />;

@@ -141,6 +141,8 @@ export interface LiveRule {
   readonly statisticsKey: string;
   readonly hits: number;
   readonly over: number;
+  /** Hits of `over` that shadow mode has allowed. */
+  readonly shadow: number;
   readonly calls: number;
 }
 

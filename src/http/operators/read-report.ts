@@ -163,7 +163,10 @@ const SERVER = object(
   },
   { condition: null, since: null },
 );
-const RULE = object({ statisticsKey: text(), hits: number, over: number, calls: number }, { calls: 0 });
+const RULE = object(
+  { statisticsKey: text(), hits: number, over: number, shadow: number, calls: number },
+  { shadow: 0, calls: 0 },
+);
 const RULES = list('rules', LISTED_RULES, RULE);
 const OFFENDER = object(
   {

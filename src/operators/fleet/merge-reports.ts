@@ -61,13 +61,15 @@ async function inTurns<Result>(steps: Generator<undefined, Result>): Promise<Res
 
 function mergeRules(rules: readonly LiveRule[], by: 'hits' | 'over'): readonly LiveRule[] {
   const merged = new Map<string, LiveRule>();
-  for (const { statisticsKey, hits, over, calls } of rules) {
-    const known = merged.get(statisticsKey) ?? { statisticsKey, hits: 0, over: 0, calls: 0 };
+  for (const rule of rules) {
+    const { statisticsKey } = rule;
+    const known = merged.get(statisticsKey) ?? { hits: 0, over: 0, shadow: 0, calls: 0 };
     merged.set(statisticsKey, {
       statisticsKey,
-      hits: known.hits + hits,
-      over: known.over + over,
-      calls: known.calls + calls,
+      hits: known.hits + rule.hits,
+      over: known.over + rule.over,
+      shadow: known.shadow + rule.shadow,
+      calls: known.calls + rule.calls,
     });
   }
   return [...merged.values()].sort((one, other) => other[by] - one[by]).slice(0, LISTED_RULES);

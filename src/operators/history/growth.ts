@@ -1,7 +1,7 @@
 import { QuantileSketch } from '../../statistics/quantile-sketch';
 import type { RuleStatistics } from '../../statistics/rule-statistics';
 import { SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../../statistics/statistics';
-import type { LiveRates } from '../live-answers';
+import type { LiveRates, LiveRule } from '../live-answers';
 
 const CALLS = 'ratelimit_server.ShouldRateLimit.total_requests';
 const RESPONSE_TIME = 'ratelimit_server.ShouldRateLimit.response_time';
@@ -14,7 +14,7 @@ export interface Grown {
   readonly durations: QuantileSketch;
 }
 
-type OnRule = (index: number, hits: number, ofHits: { readonly over: number; readonly calls: number }) => void;
+type OnRule = (index: number, hits: number, ofHits: Pick<LiveRule, 'over' | 'shadow' | 'calls'>) => void;
 
 /** What is counted between two looks at the statistics. */
 export class Growth {
@@ -22,10 +22,12 @@ export class Growth {
   readonly #most: number;
   #totals: LiveRates | undefined;
   #durations = new QuantileSketch();
-  /** By the index of a key: its hits, those over the limit, and its calls. */
+  /** By the index of a key: its hits, those over the limit, those of them in shadow mode, and its calls. */
   #hits = new Float64Array(0);
   #over = new Float64Array(0);
-  #calls = new Float64Array(0);
+  /** Modulo 2^32, as are calls, which saves memory: only 429 million hits per second are more between two looks. */
+  #shadow = new Uint32Array(0);
+  #calls = new Uint32Array(0);
 
   /** @param most the keys of rules that are looked at one by one, the oldest; the others are in the totals only */
   constructor(statistics: Statistics, most = Infinity) {
@@ -35,13 +37,13 @@ export class Growth {
 
   /** The bytes that the counts of before take. */
   get bytes(): number {
-    return 3 * this.#hits.byteLength + QuantileSketch.BYTES;
+    return 2 * (this.#hits.byteLength + this.#calls.byteLength) + QuantileSketch.BYTES;
   }
 
   /**
    * Since the last call. Looks at each rule, of which there may be many thousands.
    *
-   * @param onRule called with each key of a rule that was hit: its index, its hits, those over the limit, and its calls
+   * @param onRule called with each key of a rule that was hit: its index, its hits, and of them those over the limit
    */
   take(onRule: OnRule): Grown {
     const { rules } = this.#statistics;
@@ -56,14 +58,11 @@ export class Growth {
       shadow += rule.shadowMode;
       const before = this.#hits[index];
       if (before === undefined || rule.totalHits === before) continue;
-      const overBefore = this.#over[index] as number;
       this.#hits[index] = rule.totalHits;
-      this.#over[index] = rule.overLimit;
-      const callsBefore = this.#calls[index] as number;
-      this.#calls[index] = rule.calls;
       onRule(index, rule.totalHits - before, {
-        over: rule.overLimit - overBefore,
-        calls: rule.calls - callsBefore,
+        over: grown(this.#over, index, rule.overLimit),
+        shadow: grown(this.#shadow, index, rule.shadowMode) >>> 0,
+        calls: grown(this.#calls, index, rule.calls) >>> 0,
       });
     }
     const [calls, invalid, storeErrors, noMatch] = [CALLS, SERVICE_ERRORS, STORE_ERRORS, NO_MATCH].map(
@@ -82,13 +81,22 @@ export class Growth {
   #makeRoom(keys: number): void {
     if (keys <= this.#hits.length) return;
     const length = Math.min(this.#most, Math.max(1_024, keys, 2 * this.#hits.length));
-    function wider(before: Float64Array) {
-      const after = new Float64Array(length);
+    function wider<Counts extends Float64Array | Uint32Array>(after: Counts, before: Counts): Counts {
       after.set(before);
       return after;
     }
-    [this.#hits, this.#over, this.#calls] = [wider(this.#hits), wider(this.#over), wider(this.#calls)];
+    this.#hits = wider(new Float64Array(length), this.#hits);
+    this.#over = wider(new Float64Array(length), this.#over);
+    this.#shadow = wider(new Uint32Array(length), this.#shadow);
+    this.#calls = wider(new Uint32Array(length), this.#calls);
   }
+}
+
+/** Keeps a count, and returns by how much it has grown. */
+function grown(counts: Float64Array | Uint32Array, index: number, count: number): number {
+  const before = counts[index] as number;
+  counts[index] = count;
+  return count - before;
 }
 
 /** Rates, made of something that there is for each of them. */

@@ -40,6 +40,7 @@ const LATE = 30;
 interface Hits {
   hits: number;
   over: number;
+  shadow: number;
   calls: number;
 }
 
@@ -47,9 +48,10 @@ interface Hits {
 class Followed extends RuleLines implements Hits {
   hits = 0;
   over = 0;
+  shadow = 0;
   calls = 0;
-  /** Calls of the last sample, per second. */
-  lastCalls = 0;
+  /** Hits and calls of the last sample, per second. */
+  last = { shadow: 0, calls: 0 };
   readonly recentCalls = new RecentCount();
   /** Hits of a sample; earlier ones count less. */
   mean = 0;
@@ -123,17 +125,18 @@ export class HistoryRecorder {
     const names = new Map<string, string>();
     const others = new Map<string, Hits>();
     const [, idlest] = this.#idlest();
-    const { totals, durations } = this.#growth.take((index, hits, { over, calls }) => {
+    const { totals, durations } = this.#growth.take((index, hits, { over, shadow, calls }) => {
       const { name: own, rollUp } = statistics[index]!;
       const name = rollUp === undefined ? own : nameOf(rollUp, names);
       let rule = this.#rules.get(name) ?? others.get(name);
       if (rule === undefined) {
         // Most rules, where there are many.
         if (rollUp === undefined && hits <= idlest) return;
-        others.set(name, (rule = { hits: 0, over: 0, calls: 0 }));
+        others.set(name, (rule = { hits: 0, over: 0, shadow: 0, calls: 0 }));
       }
       rule.hits += hits;
       rule.over += over;
+      rule.shadow += shadow;
       rule.calls += calls;
     });
     this.#own.begin(slot);
@@ -211,8 +214,8 @@ export class HistoryRecorder {
     if (at === 0) return { rates: null, latency: null, rules: { hits: [], denials: [] } };
     const rates = Object.fromEntries(RATES.map((name) => [name, own.line('rates', name).at(at)]));
     const [p50, p99] = [own.line('latency', 'p50').at(at), own.line('latency', 'p99').at(at)];
-    const rules = Array.from(this.#rules.values(), ({ statisticsKey, hitsLine, overLine, lastCalls }) => {
-      return { statisticsKey, hits: hitsLine.at(at), over: overLine.at(at), calls: lastCalls };
+    const rules = Array.from(this.#rules.values(), ({ statisticsKey, hitsLine, overLine, last }) => {
+      return { statisticsKey, hits: hitsLine.at(at), over: overLine.at(at), ...last };
     });
     function top(by: 'hits' | 'over'): readonly LiveRule[] {
       const busy = rules.filter((rule) => rule[by] > 0);
@@ -247,9 +250,9 @@ export class HistoryRecorder {
       followed.hitsLine.set(at, followed.hits / seconds);
       followed.overLine.set(at, followed.over / seconds);
       followed.mean = followed.mean * KEPT + followed.hits * (1 - KEPT);
-      followed.lastCalls = followed.calls / seconds;
+      followed.last = { shadow: followed.shadow / seconds, calls: followed.calls / seconds };
       followed.recentCalls.add(followed.calls, at * INTERVAL);
-      followed.hits = followed.over = followed.calls = 0;
+      followed.hits = followed.over = followed.shadow = followed.calls = 0;
     }
   }
 

@@ -18,9 +18,10 @@ const TOP = 10;
 /** The hits of a rule, with those of its keys with request values. */
 interface Recent {
   readonly key: string;
-  /** The hits of the last interval, as are `over` and `calls`. */
+  /** The hits of the last interval, as are `over`, `shadow` and `calls`. */
   hits: number;
   over: number;
+  shadow: number;
   calls: number;
   /** Hits of this and earlier intervals, which count less and less. */
   recentHits: number;
@@ -52,12 +53,12 @@ export class LiveView {
       this.#recent = new Map();
     }
     for (const recent of this.#recent.values()) {
-      recent.hits = recent.over = recent.calls = 0;
+      recent.hits = recent.over = recent.shadow = recent.calls = 0;
       recent.recentHits *= KEPT;
       recent.recentOver *= KEPT;
     }
-    const { totals, durations } = this.#growth.take((index, hits, { over, calls }) => {
-      if (!isFirst) this.#add(index, { hits, over, calls });
+    const { totals, durations } = this.#growth.take((index, hits, ofHits) => {
+      if (!isFirst) this.#add(index, { hits, ...ofHits });
     });
     return {
       rates: isFirst ? null : mapRates(totals, (value) => value / seconds),
@@ -66,10 +67,11 @@ export class LiveView {
     };
   }
 
-  #add(index: number, { hits, over, calls }: Pick<Recent, 'hits' | 'over' | 'calls'>): void {
+  #add(index: number, { hits, over, shadow, calls }: Omit<LiveRule, 'statisticsKey'>): void {
     const recent = (this.#ofRule[index] ??= this.#recentOf(this.#statistics.rules[index] as RuleStatistics));
     recent.hits += hits;
     recent.over += over;
+    recent.shadow += shadow;
     recent.calls += calls;
     recent.recentHits += hits;
     recent.recentOver += over;
@@ -79,7 +81,7 @@ export class LiveView {
     const key = statisticsKeyOf(statistics);
     const known = this.#recent.get(key);
     if (known !== undefined) return known;
-    const created: Recent = { key, hits: 0, over: 0, calls: 0, recentHits: 0, recentOver: 0 };
+    const created: Recent = { key, hits: 0, over: 0, shadow: 0, calls: 0, recentHits: 0, recentOver: 0 };
     this.#recent.set(key, created);
     return created;
   }
@@ -92,10 +94,11 @@ export class LiveView {
       best.splice(place === -1 ? best.length : place, 0, recent);
       best.length = Math.min(best.length, TOP);
     }
-    return best.map(({ key, hits, over, calls }) => ({
+    return best.map(({ key, hits, over, shadow, calls }) => ({
       statisticsKey: shortened(key),
       hits: hits / seconds,
       over: over / seconds,
+      shadow: shadow / seconds,
       calls: calls / seconds,
     }));
   }

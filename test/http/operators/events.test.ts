@@ -21,6 +21,8 @@ it('an event has hits per second, the rules with the most, and the latency', () 
   const statistics = new Statistics(1_000);
   const [user, plan] = [statistics.rule('shop.user'), statistics.rule('shop.plan')];
   user.totalHits = 1e9;
+  user.calls = 2 ** 32 - 1;
+  plan.shadowMode = 2 ** 32 - 1;
   const view = new LiveView(statistics);
   const now = jest.spyOn(performance, 'now').mockReturnValue(10_000);
   expect(view.measure()).toMatchObject({ rates: null, latency: null, rules: { hits: [], denials: [] } });
@@ -33,16 +35,17 @@ it('an event has hits per second, the rules with the most, and the latency', () 
   plan.nearLimitPartial += 676;
   plan.totalHits += 30;
   plan.overLimit += 30;
+  plan.shadowMode += 6;
   statistics.runtimeRule('shop.plan_free', 'shop.plan').totalHits += 10;
   statistics.counter('ratelimit_server.ShouldRateLimit.total_requests').add(50);
   statistics.timer('ratelimit_server.ShouldRateLimit.response_time').record(3);
   now.mockReturnValue(12_000);
   const [ofPlan, ofUser] = [
-    { statisticsKey: 'shop.plan', hits: 20, over: 15, calls: 0 },
-    { statisticsKey: 'shop.user', hits: 5, over: 0, calls: 2 },
+    { statisticsKey: 'shop.plan', hits: 20, over: 15, shadow: 3, calls: 0 },
+    { statisticsKey: 'shop.user', hits: 5, over: 0, shadow: 0, calls: 2 },
   ];
   expect(view.measure()).toMatchObject({
-    rates: { within: 5, near: 1, over: 15, shadow: 0, calls: 25, invalid: 0, storeErrors: 0, noMatch: 0 },
+    rates: { within: 5, near: 1, over: 15, shadow: 3, calls: 25, invalid: 0, storeErrors: 0, noMatch: 0 },
     rules: { hits: [ofPlan, ofUser], denials: [ofPlan] },
     latency: { p50: expect.closeTo(3, 1), p999: expect.closeTo(3, 1) },
   });
@@ -51,7 +54,7 @@ it('an event has hits per second, the rules with the most, and the latency', () 
   now.mockReturnValue(13_000);
   const { rules, latency } = view.measure();
   expect(rules.hits.map(({ hits }) => hits)).toEqual([38, 0, 19, 18, 17, 16, 15, 14, 13, 12]);
-  expect([latency, rules.denials]).toEqual([null, [{ ...ofPlan, hits: 0, over: 0 }]]);
+  expect([latency, rules.denials]).toEqual([null, [{ ...ofPlan, hits: 0, over: 0, shadow: 0 }]]);
   now.mockReturnValue(60_000);
   expect(view.measure()).toMatchObject({ rates: null, rules: { hits: [] } });
 });

@@ -66,8 +66,8 @@ const FULL = reportOf('full', {
     },
   },
   rules: {
-    hits: [{ statisticsKey: 'a', hits: 1, over: 0, calls: 1 }],
-    denials: [{ statisticsKey: 'a', hits: 1, over: 1, calls: 1 }],
+    hits: [{ statisticsKey: 'a', hits: 1, over: 0, shadow: 0, calls: 1 }],
+    denials: [{ statisticsKey: 'a', hits: 1, over: 1, shadow: 1, calls: 1 }],
   },
   offenders: {
     ...{ since: 1, floor: 0 },
@@ -217,7 +217,13 @@ describe('of the report of a peer', () => {
   it('all is kept, and members, items and texts beyond the bounds are dropped with a note', () => {
     expect(readReport(valid)).toEqual({ report: REPORT, note: null });
     const long = { name: 'x'.repeat(300), more: [[{}, '"]\\']], toString: 1 };
-    const hits = Array.from({ length: 22 }, (_, hit) => ({ statisticsKey: `${hit}`, hits: hit, over: 0, calls: 1 }));
+    const hits = Array.from({ length: 22 }, (_, hit) => ({
+      statisticsKey: `${hit}`,
+      hits: hit,
+      over: 0,
+      shadow: 0,
+      calls: 1,
+    }));
     const all = hits.map((hit) => ({ ...hit, more: {} }));
     const changed = reportOf('', { ...long, rules: { hits: all, denials: [] } });
     const { report, note } = readReport(JSON.stringify(changed));
@@ -259,10 +265,8 @@ describe('of the report of a peer', () => {
         // Older versions do not have these.
         const isPart = place.includes('.health') && name === 'since';
         const isCaller = place.includes('.offenders.offenders') && NEWER_OF_CALLERS.includes(name);
-        const isNewer =
-          isPart ||
-          isCaller ||
-          name === (place.includes('.rules.') ? 'calls' : place.includes('.servers') ? 'condition' : 'changes');
+        const isRule = place.includes('.rules.') && ['shadow', 'calls'].includes(name);
+        const isNewer = isPart || isCaller || isRule || name === (place.includes('.servers') ? 'condition' : 'changes');
         if (isNewer) readReport(JSON.stringify(replace(without)));
         else expect(() => readReport(JSON.stringify(replace(without)))).toThrow(`it lacks ${name}`);
       }

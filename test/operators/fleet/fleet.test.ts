@@ -17,7 +17,7 @@ function report(name: string, { state = 'green', ...changes }: Changes = {}): In
   return {
     ...rest,
     health: { ...health, state },
-    rules: { hits: [{ statisticsKey: 'shop.user', hits: 2, over: 1, calls: 1 }], denials: [] },
+    rules: { hits: [{ statisticsKey: 'shop.user', hits: 2, over: 1, shadow: 1, calls: 1 }], denials: [] },
     ...changes,
   };
 }
@@ -94,7 +94,7 @@ describe('the instances that are shown', () => {
     expect(fleet).toMatchObject({
       ...{ pending: 0, omitted: 0, differences: [], latency: { p50: 0.5, p99: 9 } },
       rates: { within: 2, over: 2, calls: 4 },
-      rules: { hits: [{ statisticsKey: 'shop.user', hits: 6, over: 3, calls: 3 }], denials: [] },
+      rules: { hits: [{ statisticsKey: 'shop.user', hits: 6, over: 3, shadow: 3, calls: 3 }], denials: [] },
       offenders: [{ descriptor: 'user=ann', limited: 12, recent: 12, share: 0.4, state: 'passes' }],
     });
     expect(fleet.offenders?.[0]?.since).toBe('1970-01-01T00:16:43.000Z');

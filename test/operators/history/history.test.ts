@@ -62,7 +62,7 @@ function timeAfter(elapsed: number): number {
 }
 
 it('a sample has what was counted since the one before, per second', () => {
-  const { statistics, servers, sample, read } = recorded();
+  const { statistics, servers, recorder, sample, read } = recorded();
   const [user, plan] = [statistics.rule('shop.user'), statistics.rule('shop.plan')];
   user.totalHits = 20;
   user.withinLimit = 20;
@@ -70,6 +70,8 @@ it('a sample has what was counted since the one before, per second', () => {
   user.nearLimitPartial = 2;
   plan.totalHits = 12_345;
   plan.overLimit = 12_345;
+  plan.shadowMode = 45;
+  plan.calls = 10;
   statistics.runtimeRule('shop.plan_free', 'shop.plan').totalHits = 5;
   statistics.counter('ratelimit_server.ShouldRateLimit.total_requests').add(50);
   statistics.timer('ratelimit_server.ShouldRateLimit.response_time').record(3);
@@ -78,13 +80,16 @@ it('a sample has what was counted since the one before, per second', () => {
   for (const outcome of ['ok', 'ok', 'bad', 'none'] as const) one.ended(outcome, { size: 1, milliseconds: 4 });
   other.ended('ok', { size: 1, milliseconds: 1 });
   sample(5);
+  expect(recorder.latest(1).rules.denials).toEqual([
+    { statisticsKey: 'shop.plan', hits: 1240, over: 1230, shadow: 4.5, calls: 1 },
+  ]);
   sample(20);
   expect(read()).toEqual({
     interval: 10,
     instances: [{ id: 'own', name: 'vm', until: timeAfter(30) }],
     times: [timeAfter(10), timeAfter(30)],
     rates: {
-      ...{ within: [2, 0], near: [0.5, 0], over: [1230, 0], shadow: [0, 0] },
+      ...{ within: [2, 0], near: [0.5, 0], over: [1230, 0], shadow: [4.5, 0] },
       ...{ calls: [5, 0], invalid: [0, 0], storeErrors: [0, 0], noMatch: [0, 0] },
     },
     latency: { p50: [expect.closeTo(3, 1), null], p99: [expect.closeTo(3, 1), null] },
