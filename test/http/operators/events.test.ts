@@ -22,7 +22,7 @@ it('an event has hits per second, the rules with the most, and the latency', () 
   const [user, plan] = [statistics.rule('shop.user'), statistics.rule('shop.plan')];
   user.totalHits = 1e9;
   user.calls = 2 ** 32 - 1;
-  plan.shadowMode = 2 ** 32 - 1;
+  plan.totalHits = plan.shadowMode = 2 ** 32 - 1;
   const view = new LiveView(statistics);
   const now = jest.spyOn(performance, 'now').mockReturnValue(10_000);
   expect(view.measure()).toMatchObject({ rates: null, latency: null, rules: { hits: [], denials: [] } });
