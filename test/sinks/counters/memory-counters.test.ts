@@ -2,6 +2,7 @@ import type { Operation } from '../../../src/counting/operation';
 import { MemoryCounters, type MemoryCountersOptions } from '../../../src/sinks/counters/memory/memory-counters';
 import type { Log } from '../../../src/log/log';
 import { operation } from '../../support/data/operations';
+import { Caller } from '../../integration/counters/reservation-caller';
 
 const opened: MemoryCounters[] = [];
 beforeEach(() => jest.useFakeTimers());
@@ -163,6 +164,22 @@ it('counters in memory without room log it once, with the rules that evict most,
   pass(3 * SECOND);
   expect(lines.slice(1)).toEqual([['counters in memory have room again', { ...bounds, evicted_keys: 87 }]]);
   expect(count('and0', 0)).toBe(1);
+});
+
+it('counters in memory reserve of a bucket after a sweep between two microseconds has given tokens back to it', async () => {
+  const own = jest.spyOn(performance, 'now').mockReturnValue(0.7507);
+  const { counters, clock } = memory();
+  const caller = new Caller(counters, '');
+  caller.now = clock.now;
+  const terms = { ttl: 2 * SECOND, onExpiry: 'cancel' } as const;
+  expect(await caller.reserve('a', [{ name: 'slow', hits: 40 }], terms)).toBe('reserved true 60');
+  expect(await caller.reserve('kept', [{ name: 'slow', hits: 20 }], { ttl: HOUR })).toBe('reserved true 40');
+  caller.now = clock.now += 3 * SECOND;
+  own.mockReturnValue(3000.25);
+  jest.advanceTimersByTime(SECOND);
+  expect(await caller.reserve('b', [{ name: 'slow', hits: 30 }], terms)).toBe('reserved true 50');
+  expect(await caller.settle('b', 10)).toBe('settled 30>10:-20');
+  own.mockRestore();
 });
 
 it('counters in memory gather windows only if they are to: then no call is counted at once', () => {

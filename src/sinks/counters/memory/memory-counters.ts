@@ -177,7 +177,8 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     const own = performance.now();
     this.#leads.push(this.#now() - own);
     if (this.#leads.length > CONFIRMING_SWEEPS) this.#leads.shift();
-    const earliest = own + Math.min(...this.#leads);
+    // A bucket has whole microseconds.
+    const earliest = Math.floor(own + Math.min(...this.#leads));
     if (this.#ending === undefined) this.#endExpired((this.#ending = this.#reservations.removeExpired(earliest)));
     this.#counts.removeOutside(earliest - this.#grace, own + Math.max(...this.#leads));
     this.#logEvictions();
