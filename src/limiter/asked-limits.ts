@@ -20,8 +20,9 @@ export class AskedLimits {
     this.#onAsked = onAsked;
   }
 
-  /** A call with 0 hits to a limit with an algorithm that is not postpaid. */
+  /** A call with 0 hits to a limit with an algorithm that is not postpaid. One that blocks cannot be. */
   readOnly(limit: Limit, nowSeconds: number): void {
+    if (limit.blockFor !== undefined) return;
     if (!this.#samples.isDue(nowSeconds) || !this.#samples.isNew(limit.path, nowSeconds)) return;
     this.#onAsked(limit, 'not_postpaid');
   }

@@ -227,15 +227,18 @@ describe('with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
 it('limits that let all asks pass are reported: those that are not postpaid, and those without reports', () => {
   const found: string[] = [];
   const asked = new AskedLimits(({ path }, why) => found.push(`${path} ${why}`));
+  const blockFor = { first: 60, factor: 1, most: 60, forgottenAfter: 0 };
   const rules = [
     { key: 'k', rateLimit: postpaid(10, 'token_bucket') },
     { key: 'used', rateLimit: postpaid(10) },
     { key: 'plain', rateLimit: perMinute(10, { algorithm: 'sliding_window' }) },
     { key: 'fixed', rateLimit: perMinute(10) },
+    { key: 'block', rateLimit: perMinute(10, { blockFor }) },
   ];
   const service = serve(rules, { asked });
   call(service, hits('used=x', 1), hits('plain=x', 1));
-  for (let turn = 0; turn < 1_100; turn += 1) call(service, 'k=x', 'used=x', hits('plain=x', 0), hits('fixed=x', 0));
+  const zeros = ['block', 'plain', 'fixed'].map((key) => hits(`${key}=x`, 0));
+  for (let turn = 0; turn < 1_100; turn += 1) call(service, 'k=x', 'used=x', ...zeros);
   expect(found).toEqual(['shop.plain not_postpaid', 'shop.k not_reported']);
 });
 
