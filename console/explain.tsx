@@ -146,12 +146,10 @@ function Verdict({ explanation, limit }: { readonly explanation: Explanation; re
   const reason = answer === null ? `The call would fail: ${error?.message}` : answer.reason;
   return (
     <Notice tone={tone} title={answer?.overallCode ?? 'No answer'}>
-      <p>
-        {capital(reason)}. {clock(secondsOf(at))}
-      </p>
+      <p>{`${capital(reason)}. ${clock(secondsOf(at))}`}</p>
       {over.map(({ reason: why, counter, ...each }) => {
-        const until = counter === null ? '' : ` (${limitText(counter)}), until ${clock(secondsOf(counter.resetAt))}`;
-        return <p key={textOf(each)}>{shown(`${textOf(each)}: ${why}${until}`)}</p>;
+        const limitOf = counter === null ? [] : [` (${limitText(counter)})`, endText(counter)];
+        return <p key={textOf(each)}>{shown(`${textOf(each)}: ${why}${listed(limitOf)}`)}</p>;
       })}
       {limit !== '' && (
         <p>With a limit of {count(Number(limit))} instead of each limit, for the counts of the present windows.</p>
@@ -208,6 +206,10 @@ function Descriptor({ descriptor, written: { domain, descriptors }, index }: Des
   );
 }
 
+function endText({ algorithm, resetAt }: ExplainedCounter, verb = 'until'): string | false {
+  return algorithm !== 'max_concurrent' && `${verb} ${clock(secondsOf(resetAt))}`;
+}
+
 /** What is counted before the call and after it; of a bucket, its tokens. */
 function counterText(counter: ExplainedCounter): string {
   const { count: before, countAfter: after, overdrawn, leased, algorithm, burst, openReservations: open } = counter;
@@ -224,7 +226,7 @@ function counterText(counter: ExplainedCounter): string {
   ];
   const notes = [
     open !== null && open > 0 && counted(open, 'open reservation'),
-    `${algorithm === null ? 'the window ends' : 'until'} ${clock(secondsOf(counter.resetAt))}`,
+    endText(counter, algorithm === null ? 'the window ends' : 'until'),
     counter.block !== null && `blocked until ${clock(secondsOf(counter.block.until))}`,
     counter.isInLocalCache && 'the local cache has it as over its limit',
     counter.answeredByPolicy !== null && `the policy ${counter.answeredByPolicy} answers`,

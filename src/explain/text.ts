@@ -33,7 +33,7 @@ function formatDescriptor(descriptor: ExplainedDescriptor, index: number): reado
   if (countedAs.length > 0) lines.push(`  counted as ${entriesText(countedAs)}`);
   lines.push(`  ${status === null ? '' : `${status.code}: `}${reason}`);
   for (const each of counter === null ? [] : [counter, ...otherCounters]) {
-    lines.push(`  ${formatLimit(each)}, resets ${each.resetAt}`);
+    lines.push(`  ${formatLimit(each)}${each.algorithm === 'max_concurrent' ? '' : `, resets ${each.resetAt}`}`);
     const by = each.answeredByPolicy ? `, answered by the policy ${each.answeredByPolicy}` : '';
     const leased = each.leased ? `, of which ${each.leased} are leased here` : '';
     const overdrawn = each.overdrawn ? `, overdrawn by ${each.overdrawn}` : '';

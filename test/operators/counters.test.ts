@@ -1,4 +1,5 @@
 import { formatCounter } from '../../src/cli/admin/format-answers';
+import { formatExplanation } from '../../src/explain/text';
 import type { CounterState } from '../../src/operators/answers';
 import { Code } from '../../src/limiter/verdict';
 import { descriptor, request } from '../support/data/requests';
@@ -100,13 +101,15 @@ it('what is left in a bucket is shown, set and cleared, and explained', async ()
   expect(await decisions.changeCounter(window, null)).toMatchObject({ countBefore: 50, count: 0 });
 });
 
-it('how many reservations are open is shown, and cannot be set', async () => {
+it('how many reservations are open is shown without a reset, and cannot be set', async () => {
   const { decisions } = operated({ key: 'k', rateLimit: atATime(3) });
   const query = { domain: 'shop', descriptor: descriptor('k=x') };
   const shown = { algorithm: 'max_concurrent', unit: 'UNKNOWN', requestsPerUnit: 3, count: 0, window: 'concurrent' };
   const counter = await decisions.readCounter(query);
   expect(counter).toMatchObject({ ...shown, isInLocalCache: false });
   expect(formatCounter(counter as CounterState)).toMatch(/^0\n  limit 3 at a time\n  key /);
+  const explanation = await decisions.explain(request('shop', ['k=x']));
+  expect(formatExplanation(explanation)).toMatch(/\n  3 at a time\n  key /);
   const reason = 'it counts open reservations, which end by themselves or by a call';
   for (const count of [null, 2]) expect(await decisions.changeCounter(query, count)).toEqual({ reason, nearest: null });
 });
