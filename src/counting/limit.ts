@@ -124,6 +124,11 @@ export class Limit implements CountedLimit {
     return this.algorithmName === undefined;
   }
 
+  /** Whether hits count for a time: not of a limit on how many run at a time. */
+  get hasWindows(): boolean {
+    return this.algorithmName !== 'max_concurrent';
+  }
+
   /** The burst of a token bucket, where it is another number than `requestsPerUnit`. */
   get burst(): number | undefined {
     return this.capacity === this.requestsPerUnit ? undefined : this.capacity;

@@ -18,13 +18,16 @@ export function structuredHeaders(all: readonly DescriptorStatus[], nowSeconds: 
   const names = uniqueNames(limits);
   const policies = limits.map((limit, index) => {
     const { requestsPerUnit, burst } = limit;
+    const policy = `${names[index]};q=${fieldNumber(requestsPerUnit)}`;
+    if (!limit.hasWindows) return `${policy};qu="concurrent-requests"`;
     const length = limit.endOfWindow(nowSeconds) - limit.startOfWindow(nowSeconds);
     // The name of a parameter of our own begins with that of its maker, as the draft requires.
     const capacity = burst === undefined ? '' : `;weir-burst=${wholeNumber(burst)}`;
-    return `${names[index]};q=${fieldNumber(requestsPerUnit)};qu="requests";w=${wholeNumber(length)}${capacity}`;
+    return `${policy};qu="requests";w=${wholeNumber(length)}${capacity}`;
   });
   const states = statuses.map(({ limitRemaining, secondsUntilReset = 0 }, index) => {
-    return `${names[index]};r=${fieldNumber(limitRemaining)};t=${wholeNumber(secondsUntilReset)}`;
+    const reset = limits[index]!.hasWindows ? `;t=${wholeNumber(secondsUntilReset)}` : '';
+    return `${names[index]};r=${fieldNumber(limitRemaining)}${reset}`;
   });
   return [
     { key: 'RateLimit-Policy', value: policies.join(', ') },
@@ -49,9 +52,10 @@ function uniqueNames(limits: readonly Limit[]): readonly string[] {
   });
 }
 
-/** Without a name, what the limit is: `5-per-minute`, `2-per-5-minute`. */
-function nameOf({ name, requestsPerUnit, unit, unitMultiplier }: Limit): string {
+/** Without a name, what the limit is: `5-per-minute`, `2-per-5-minute`, `3-at-a-time`. */
+function nameOf({ name, requestsPerUnit, unit, unitMultiplier, hasWindows }: Limit): string {
   if (name !== '') return name;
+  if (!hasWindows) return `${requestsPerUnit}-at-a-time`;
   const units = unitMultiplier === 1 ? '' : `${unitMultiplier}-`;
   return `${requestsPerUnit}-per-${units}${unit.name.toLowerCase()}`;
 }

@@ -122,12 +122,15 @@ export function secondsToRetry(statuses: readonly DescriptorStatus[], quotas: re
 /**
  * With the window's length in seconds where the unit alone does not say it: `10, 10;w=300`. Of a token bucket, the
  * burst comes first, as so much can be left: `50, 10;w=1;burst=50`. Of several limits, each one comes after that
- * number: `10, 10;w=1, 250;w=86400`.
+ * number, if it has windows: `10, 10;w=1, 250;w=86400`.
  */
 function limitHeader(limit: Limit, limits: readonly Limit[] | undefined): string {
   const { requestsPerUnit, unitMultiplier, burst } = limit;
   if (limits === undefined && unitMultiplier === 1 && burst === undefined) return String(wholeNumber(requestsPerUnit));
-  return [wholeNumber(burst ?? requestsPerUnit), ...(limits ?? [limit]).map(policyOf)].join(', ');
+  return [
+    wholeNumber(burst ?? requestsPerUnit),
+    ...(limits ?? [limit]).filter(({ hasWindows }) => hasWindows).map(policyOf),
+  ].join(', ');
 }
 
 function policyOf({ requestsPerUnit, unit, unitMultiplier, burst }: Limit): string {

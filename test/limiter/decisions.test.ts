@@ -6,7 +6,7 @@ import { buildRuleset } from '../../src/rules/ruleset';
 import { unitByName } from '../../src/rules/unit';
 import fc from '../support/data/properties';
 import { descriptor, request } from '../support/data/requests';
-import { type RuleSketch, domainConfig, limit, ruleConfig, unlimited } from '../support/data/rules';
+import { type RuleSketch, atATime, domainConfig, limit, ruleConfig, unlimited } from '../support/data/rules';
 import { NOW, call, codes, hits, overall, perMinute, remaining, rule, serve, shown } from './serve';
 
 const HOUR = unitByName('HOUR');
@@ -498,6 +498,7 @@ describe('response headers', () => {
     { key: 'both', rateLimits: [limit(2, 'SECOND'), limit(9, 'MONTH', { unitMultiplier: 2 })] },
     { key: 'calendar', rateLimit: limit(4, 'MONTH', { calendar: { timeZone: 'UTC', startsOn: 1 } }) },
     { key: 'first', rateLimit: limit(0, 'HOUR'), quotaMode: true },
+    { key: 'jobs', rateLimits: [limit(9, 'HOUR'), atATime(3)] },
   ];
   function headersOf(options: Partial<LimiterOptions>, keys: string): Readonly<Record<string, string>> {
     const verdict = call(serve(several, options), ...keys.split(' ').map((key) => `${key}=x`));
@@ -526,10 +527,19 @@ describe('response headers', () => {
       '"1000000000000000-per-hour";r=999999999999999;t=3590',
     ],
     ['ban u none', '"0-per-hour";q=0;qu="requests";w=3600', '"0-per-hour";r=0;t=3590'],
+    [
+      'jobs',
+      '"9-per-hour";q=9;qu="requests";w=3600, "3-at-a-time";q=3;qu="concurrent-requests"',
+      '"9-per-hour";r=8;t=3590, "3-at-a-time";r=3',
+    ],
     ['u none', undefined, undefined],
   ])('of the IETF draft have an item for each limit of a call: %s', (keys, policy, state) => {
     const headers = headersOf({ hasStructuredHeaders: true }, keys);
     expect([headers['RateLimit-Policy'], headers['RateLimit']]).toEqual([policy, state]);
+  });
+
+  it('of draft 03 have the windows of several limits, and not how many run at a time', () => {
+    expect(headersOf({ responseHeaders }, 'jobs')).toEqual({ 'X-Limit': '3, 9;w=3600', 'X-Left': '3', 'X-Reset': '0' });
   });
 
   it('of the IETF draft have the length of the current month where a window is one of the calendar', () => {
