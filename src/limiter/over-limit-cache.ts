@@ -10,7 +10,9 @@ interface OverLimit {
   readonly key: string;
   /** The limit that the count was over. */
   readonly limit: number;
-  /** Unix seconds. */
+  /** Until when it is over its limit, in Unix seconds. */
+  readonly closedUntil: number;
+  /** When it is forgotten, in Unix seconds: not later. */
   readonly expiresAt: number;
   /** Unix seconds of the last hit, or of the creation. */
   accessedAt: number;
@@ -91,8 +93,8 @@ export class OverLimitCache {
 
   /** For how long a key is still over its limit. */
   secondsLeft(cacheKey: string, nowSeconds: number): number | undefined {
-    const expiresAt = this.#entries.get(tableKey(cacheKey))?.expiresAt;
-    return expiresAt === undefined ? undefined : Math.max(1, expiresAt - nowSeconds);
+    const closedUntil = this.#entries.get(tableKey(cacheKey))?.closedUntil;
+    return closedUntil === undefined ? undefined : Math.max(1, closedUntil - nowSeconds);
   }
 
   /**
@@ -101,13 +103,14 @@ export class OverLimitCache {
    * @param nowSeconds the time of its look-up. The store may have taken seconds since; if the clock has gone back in
    *   the meantime, the key is not added.
    */
-  add(cacheKey: string, limit: number, expiresAt: number, nowSeconds: number): void {
+  add(cacheKey: string, limit: number, closedUntil: number, nowSeconds: number): void {
     if (this.#maxBytes === 0 || nowSeconds > this.#now) return;
     const key = ownText(tableKey(cacheKey));
     if (costOf(key) > this.#maxBytes) return;
     if (this.#remove(key)) this.overwritten += 1;
-    const until = Math.min(expiresAt, nowSeconds + this.#maxAge);
-    this.#append({ key, limit, expiresAt: until, accessedAt: nowSeconds, older: this.#newest, newer: undefined });
+    const expiresAt = Math.min(closedUntil, nowSeconds + this.#maxAge);
+    const accessedAt = nowSeconds;
+    this.#append({ key, limit, closedUntil, expiresAt, accessedAt, older: this.#newest, newer: undefined });
     while (this.#bytes > this.#maxBytes && this.#oldest !== undefined) {
       // The key of an ended window is not looked up again, so its expiry is detected here.
       if (this.#oldest.expiresAt <= nowSeconds) this.expired += 1;

@@ -79,6 +79,14 @@ describe('a limit with block_for', () => {
     expect(shown(call(service, 'k=x'))).toBe('OK 1');
   });
 
+  it('has its rest as the reset also where the local cache asks again before its end', () => {
+    const service = serve([blocking()], { localCacheBytes: 10_000, localCacheMaxAge: 30 });
+    expect(played(service, 'k=x', 'k=x', 'k=x', 5_000, 'k=x', 40_000, 'k=x', 1_000, 'k=x')).toEqual([
+      ...['OK 50', 'OK 50', 'OVER 120', 'OVER 115', 'OVER 75', 'OVER 74'],
+    ]);
+    expect(service.moved()).toMatchObject({ 'shop.k.over_limit_with_local_cache': 2 });
+  });
+
   it('keeps its state in shadow mode, and is then enforced at once', () => {
     const service = serve([blocking({}, { shadowMode: true })]);
     expect(overall(service, 'k=x', 'k=x', 'k=x', 'k=x')).toEqual(['OK', 'OK', 'OK', 'OK']);
