@@ -206,6 +206,20 @@ describe('the output of weir-client', () => {
     ]);
   });
 
+  it('says how many run at a time', async () => {
+    const jobs = { ...MINUTE, unit: Unit.UNKNOWN, requestsPerUnit: 3 };
+    const none = { ...jobs, requestsPerUnit: 0, name: 'closed' };
+    answer({
+      statuses: [
+        { ...NO_LIMIT, currentLimit: jobs, limitRemaining: 2, durationUntilReset: { seconds: 0n, nanos: 0 } },
+        { ...NO_LIMIT, code: Code.OVER_LIMIT, currentLimit: none },
+        { ...NO_LIMIT, code: Code.OVER_LIMIT },
+      ],
+    });
+    const { out } = await call(address, '-descriptors', 'job=a', '-descriptors', 'job=b');
+    expect(out).toMatch(/ 2 of 3 at a time left\n.* 0 of 0 at a time left \(closed\)\n.* no limit applies\n$/);
+  });
+
   it('shows durations with units, the largest first', async () => {
     const durations: readonly (readonly [seconds: bigint, nanos: number, text: string])[] = [
       [0n, 0, '0s'],

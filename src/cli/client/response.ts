@@ -30,14 +30,19 @@ function codeName(code: Code): string {
   return Code[code] ?? `code ${code}`;
 }
 
-function outcome({ currentLimit, limitRemaining, durationUntilReset }: DescriptorStatus): string {
+function outcome({ code, currentLimit, limitRemaining, durationUntilReset }: DescriptorStatus): string {
   const reset = durationUntilReset === undefined ? '' : `, resets in ${formatDuration(durationUntilReset)}`;
-  if (currentLimit === undefined || currentLimit.unit === Unit.UNKNOWN) {
-    return limitRemaining === UNLIMITED ? 'unlimited' : `no limit applies${reset}`;
+  const { requestsPerUnit = 0, unit = Unit.UNKNOWN, name = '' } = currentLimit ?? {};
+  const named = name === '' ? '' : ` (${name})`;
+  if (unit !== Unit.UNKNOWN) {
+    const per = (Unit[unit] ?? `unit ${unit}`).toLowerCase();
+    return `${limitRemaining} of ${requestsPerUnit} per ${per} left${reset}${named}`;
   }
-  const { requestsPerUnit, unit, name } = currentLimit;
-  const per = (Unit[unit] ?? `unit ${unit}`).toLowerCase();
-  return `${limitRemaining} of ${requestsPerUnit} per ${per} left${reset}${name === '' ? '' : ` (${name})`}`;
+  // A limit without a unit is one on how many run at a time.
+  if (requestsPerUnit > 0 || (currentLimit !== undefined && code === Code.OVER_LIMIT)) {
+    return `${limitRemaining} of ${requestsPerUnit} at a time left${named}`;
+  }
+  return limitRemaining === UNLIMITED ? 'unlimited' : `no limit applies${reset}`;
 }
 
 /** Formats rows as lines with aligned columns. */
