@@ -10,8 +10,8 @@ import { underPermissions } from './permissions';
 const DIST = join(__dirname, '../../../dist');
 const END_WITH_PARENT = join(__dirname, 'end-with-parent.cjs');
 const TIMEOUT = 60_000;
-/** The young generation of Node 24 is much larger by itself. */
-const NODE = [process.execPath, '--max-semi-space-size=8'] as const;
+/** The young generation of Node 24 is much larger by itself. With the option, older versions reject compiled code. */
+const OPTIONS = Number(process.versions.node.split('.')[0]) < 24 ? [] : ['--max-semi-space-size=8'];
 const FIRST = ['unshare', '--user', '--map-root-user', '--pid', '--fork', '--mount-proc', '--kill-child'] as const;
 
 function withOpenFiles(limit: number, command: readonly string[]): readonly [string, ...string[]] {
@@ -37,7 +37,7 @@ export interface WeirOptions {
   readonly dist?: string;
   /** The program that runs the service; default: that of the build. */
   readonly program?: string;
-  /** Node and its options; default: that of this process, with the option of the image, the units and the chart. */
+  /** Node and its options; default: that of this process, Node 24 with the option of the image. */
   readonly node?: readonly [string, ...string[]];
 }
 
@@ -88,7 +88,7 @@ export class WeirProcess implements AsyncDisposable {
     openFiles,
     dist = DIST,
     program: main = join(dist, 'main.js'),
-    node = NODE,
+    node = [process.execPath, ...OPTIONS],
     ...options
   }: WeirOptions): Promise<WeirProcess> {
     const [http, grpc, debug] = await freePorts(3);
