@@ -128,6 +128,7 @@ describe('a test of rules', () => {
     ['>>>>>>> branch', /^this line is the marker of a merge conflict/],
     ['after a while', /^"a while" is no duration/],
     ['at noon', /^"noon" is no time/],
+    ['at 2026-02-29T00:00:00Z', /^"2026-02-29T00:00:00Z" is no time/],
   ])('says of the line "%s" what is wrong, and plays the others', async (line, message) => {
     const failures = await failuresOf('user=bert → OK: 2 left', 'test more', line, 'user=bert → OK: 2 left');
     expect(failures).toEqual([[line, null, expect.stringMatching(message)]]);

@@ -91,8 +91,11 @@ function durationOf(text: string): number {
 }
 
 function timeOf(text: string): number {
-  const time = /^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:\d\d)$/.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(time)) throw new NotationError(`"${text}" is no time: expected, for example, 2026-03-01T09:30:00Z`);
+  const [date = ''] = /^\d{4}-\d\d-\d\d(?=T.*(?:Z|[+-]\d\d:\d\d)$)/.exec(text) ?? [];
+  const time = date === '' ? Number.NaN : Date.parse(text);
+  // JavaScript takes 30 February for 1 March.
+  const isDay = !Number.isNaN(time) && new Date(date).toISOString().startsWith(date);
+  if (!isDay) throw new NotationError(`"${text}" is no time: expected, for example, 2026-03-01T09:30:00Z`);
   return time;
 }
 
