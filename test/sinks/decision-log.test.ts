@@ -1,5 +1,6 @@
 import { DecisionError } from '../../src/counting/decision-error';
 import { Limiter } from '../../src/limiter/limiter';
+import { LocalCounts } from '../../src/limiter/local-counts';
 import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/options';
 import type { RateLimitRequest } from '../../src/limiter/request';
 import { BoundedLines } from '../../src/sinks/logs/bounded-lines';
@@ -19,6 +20,7 @@ const RULESET = rulesetOf(
   { key: 'shadow', shadowMode: true, rateLimit: limit(5, 'MINUTE') },
   { key: 'part', enforcePercent: 0, rateLimits: [limit(6, 'HOUR'), limit(5, 'MINUTE')] },
   { key: 'denied', shadowMode: true, onStoreFailure: 'deny', rateLimit: limit(9, 'MINUTE') },
+  { key: 'counted', onStoreFailure: 'local', rateLimit: limit(9, 'MINUTE') },
   { key: 'free', rateLimit: unlimited() },
   { key: 'long', rateLimit: limit(5, 'MINUTE', { unitMultiplier: 5 }) },
   { key: 'bucket', rateLimit: limit(5, 'MINUTE', { algorithm: 'token_bucket', burst: 9 }) },
@@ -105,6 +107,15 @@ describe('a line of the decision log', () => {
     const failed = new DecisionError('store_failed', 'away');
     const ofStore = recordsOf([request('shop', ['allowed=x'])], { limiter, operationFailure: failed })[0];
     expect(JSON.stringify(ofStore)).not.toContain('"leased":');
+  });
+
+  it.each(['allowed', 'denied', 'counted'])('has the policy that has answered: %s', (key) => {
+    const dropped = new Statistics(1).counter('dropped');
+    const local = new LocalCounts({ share: () => 1, reconciles: false, serverOf: () => dropped, dropped });
+    const operationFailure = new DecisionError('store_failed', 'away');
+    const records = recordsOf([request('shop', [`${key}=x`])], { limiter: { local }, operationFailure });
+    const policy = { allowed: 'allow', denied: 'deny', counted: 'local' }[key];
+    expect(records).toMatchObject([{ descriptors: [{ reason: 'store_unavailable', policy }] }]);
   });
 
   it('says that only shadow mode allowed the call', () => {
