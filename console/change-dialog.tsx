@@ -25,6 +25,7 @@ export function ChangeDialog({ query, change: { states, value }, onConfirm, onCl
   const what = states.length > 1 ? `the counters of all ${count(states.length)} limits` : counterName(first);
   const after = isClear ? null : Number(text);
   const isShared = store !== undefined && store.servers.length > 0;
+  const where = isShared ? `In the store: for all${many} instances, at once.` : 'In the memory of this instance.';
   function submit(event: Event): void {
     event.preventDefault();
     void onConfirm({ states, value: after, reason: reason.trim() });
@@ -46,10 +47,7 @@ export function ChangeDialog({ query, change: { states, value }, onConfirm, onCl
         <Facts
           facts={[
             ...states.flatMap((state) => effectsOf(state, after)),
-            [
-              'Where',
-              isShared ? `In the store: for all${many} instances, at once.` : 'In the memory of this instance.',
-            ],
+            ['Where', where],
             ['Log', 'The time, the name of your token, your address, the count before and after.'],
           ]}
         />

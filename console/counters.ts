@@ -44,14 +44,12 @@ export async function carryOut(
   const descriptor = caller.descriptor.startsWith('{') ? (JSON.parse(caller.descriptor) as unknown) : caller.descriptor;
   for (const { window, windows } of states) {
     const chosen = { ...(windows.length > 1 && { window }), ...(reason !== '' && { reason }) };
-    onDone(
+    const body = JSON.stringify({ ...caller, descriptor, ...chosen, count: value });
+    const change =
       value === null
-        ? await call<CounterChange>(pathOf({ ...caller, ...chosen }), { method: 'DELETE' })
-        : await call<CounterChange>('counters', {
-            method: 'PUT',
-            body: JSON.stringify({ ...caller, descriptor, ...chosen, count: value }),
-          }),
-    );
+        ? call<CounterChange>(pathOf({ ...caller, ...chosen }), { method: 'DELETE' })
+        : call<CounterChange>('counters', { method: 'PUT', body });
+    onDone(await change);
   }
 }
 

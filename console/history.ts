@@ -46,10 +46,8 @@ function keyOfMark(mark: HistoryMark): string {
 /** What was read before, and what is later; of the last hour. */
 function joined(old: History, next: History): History {
   const all = [...old.times, ...next.times];
-  const first = Math.max(
-    0,
-    all.findIndex((time) => time > all.at(-1)! - SHOWN),
-  );
+  const found = all.findIndex((time) => time > all.at(-1)! - SHOWN);
+  const first = Math.max(0, found);
   function line(before: Series = old.times.map(() => null), after: Series = next.times.map(() => null)): Series {
     return [...before, ...after].slice(first);
   }

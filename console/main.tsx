@@ -63,12 +63,8 @@ export function Console() {
 }
 
 function NotFound() {
-  const text = [
-    'There is no such page. ',
-    <Link key="live" href={addressOf('live')} text="Live" />,
-    ' is the first one.',
-  ];
-  return <PageBar title="Not found" text={text} />;
+  const first = <Link key="live" href={addressOf('live')} text="Live" />;
+  return <PageBar title="Not found" text={['There is no such page. ', first, ' is the first one.']} />;
 }
 
 followRoute();

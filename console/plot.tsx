@@ -189,8 +189,6 @@ export function tickText(tick: number): string {
 export function timesOf(from: number, until: number, most: number): readonly number[] {
   const step = [10, 30, 60, 120, 300, 600, 900].find((each) => (until - from) / each < most) ?? 1_800;
   const first = Math.ceil((from + step / 8) / step) * step;
-  return Array.from(
-    { length: Math.max(0, Math.floor((until - first) / step) + 1) },
-    (_, index) => first + index * step,
-  );
+  const length = Math.max(0, Math.floor((until - first) / step) + 1);
+  return Array.from({ length }, (_, index) => first + index * step);
 }
