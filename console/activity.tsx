@@ -76,7 +76,7 @@ export function OutageTable({ marks }: Pick<History, 'marks'>) {
   const all = rows.length > 0 && `${rows.length} in all, ${duration(sum)}`;
   return (
     <Card title="Outages, last hour" columns={4} end={all}>
-      <Table title="Outages" columns={['From', 'To', 'Lasted:', 'Calls:']} rows={rows} />
+      <Table title="Outages" kind="times" columns={['From', 'To', 'Lasted:', 'Calls:']} rows={rows} />
     </Card>
   );
 }
