@@ -310,6 +310,8 @@ export function TokenForm({ why, isAsked = false }: { readonly why: string; read
   function submit(event: Event): void {
     event.preventDefault();
     token.set(text.trim());
+    // The form goes.
+    document.querySelector('main')!.focus({ preventScroll: true });
   }
   return (
     <form ref={form} class="notice none c12 token" onSubmit={submit}>
@@ -381,7 +383,12 @@ interface DialogProps extends Pick<CardProps, 'title' | 'children'> {
 /** Over the page; Escape closes it, and its first control is chosen. */
 export function Dialog({ title, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useLayoutEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => {
+    const element = dialog.current!;
+    element.showModal();
+    // What was chosen before is chosen again.
+    return () => element.close();
+  }, []);
   return (
     <dialog ref={dialog} aria-label={title} onClose={onClose}>
       <h2>{title}</h2>

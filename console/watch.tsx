@@ -3,7 +3,7 @@ import { useAnswer } from './api';
 import { Chart, outcomeLines } from './chart';
 import type { Caller } from './counters';
 import { Card } from './parts';
-import { listed } from './text';
+import { capital, listed } from './text';
 
 /** The answer of `GET /api/watches`: calls in each of the last seconds, the newest at the end. */
 interface Watched {
@@ -30,18 +30,16 @@ export function WatchedCalls({ query }: { readonly query: Caller }) {
   }
   const known = [...seconds.current].sort(([one], [other]) => one - other).slice(-MOST_SECONDS);
   const [times, values] = [known.map(([time]) => time), known.map(([, each]) => each)];
-  const denied = values.map(([, each]) => each);
-  const lines = outcomeLines(
-    'calls',
-    values.map(([calls]) => calls),
-    denied,
-  );
+  const [calls, denied] = [values.map(([all]) => all), values.map(([, over]) => over)];
+  const lines = outcomeLines('calls', calls, denied);
+  // The page asks for it.
+  if (error?.status === 401) return <></>;
   const missing = value?.missing ?? [];
   const note = listed(['per second', missing.length > 0 && `without ${missing.join(', ')}`]);
   const label = 'Calls of this caller per second';
   return (
     <Card title="Calls of this caller" columns={12} note={note}>
-      {error !== undefined && <p class="empty">{error.message}.</p>}
+      {error !== undefined && <p class="empty">{capital(error.message)}.</p>}
       {times.length === 0 && error === undefined && <p class="empty">Counted from now on…</p>}
       {times.length > 0 && (
         <Chart label={label} height={170} history={{ interval: 1, marks: [], times }} lines={lines} />
