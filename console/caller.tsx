@@ -285,7 +285,7 @@ function InStore({ states }: { readonly states: readonly CounterState[] }) {
     if (open === null || open.count === 0) return [key, removed];
     const first = open.first.map(({ id, hits, expiresAt, onExpiry }) => {
       const end = `${onExpiry === 'cancel' ? 'given back' : 'settled'} at ${clock(secondsOf(expiresAt))}`;
-      return <div>{shown(`${id}: ${count(hits)} hits, ${end}`)}</div>;
+      return <div>{shown(`${id}: ${counted(hits, 'hit')}, ${end}`)}</div>;
     });
     return [
       key,

@@ -4,7 +4,8 @@ import { CallerDetails } from './caller';
 import { useCall } from './call-form';
 import type { Caller } from './counters';
 import { LOOK_INTERVAL, useScope } from './fleet-answer';
-import { refusal } from './live-events';
+import { STATES } from './icons';
+import { live, refusal } from './live-events';
 import { PageBar } from './page-bar';
 import { Card, Field, Named, Pill, Search, Share, Table, answered } from './parts';
 import { addressOf, replaceParameters, useParameter } from './route';
@@ -127,6 +128,7 @@ function PickList({ offenders, chosen, all }: PickProps) {
           </a>
         );
       })}
+      {offenders.length === 0 && <p class="empty">None that may be shown.</p>}
       <p class="foot">
         <kbd>j</kbd> <kbd>k</kbd> next, previous {mayChange && [<kbd key="c">c</kbd>, ' clear']}
       </p>
@@ -134,8 +136,10 @@ function PickList({ offenders, chosen, all }: PickProps) {
   );
 }
 
-/** Whether a caller passes now. */
+/** Whether a caller passes now; not known while calls fail, as the store is down. */
 function stateOf({ isShadow, state, since }: Offender) {
+  const isDown = live.value.event?.health.store.state === 'red';
+  if (isDown && (isShadow || state === 'passes')) return <Pill tone="none" text={STATES.none} />;
   if (isShadow) return <Pill tone="well" text="passes, shadow mode" />;
   if (state === 'never') return <Pill tone="lock" text="limit of 0" />;
   if (state === 'passes') return <Pill tone="well" text="passes now" />;
@@ -145,7 +149,7 @@ function stateOf({ isShadow, state, since }: Offender) {
 /** Callers, those that are limited most first, with what can be looked at for each. */
 export function CallerTable({ offenders }: { readonly offenders: readonly Offender[] }) {
   const rows = offenders.map((offender) => {
-    const { domain, rule, descriptor, recent, share, error } = offender;
+    const { domain, rule, descriptor, isShadow, recent, share, error } = offender;
     const query = { domain, descriptor };
     const sub =
       rule === '' ? `${domain}: a limit of the request` : <Link href={addressOf('rules', { rule })} text={rule} />;
@@ -155,7 +159,7 @@ export function CallerTable({ offenders }: { readonly offenders: readonly Offend
       cells: [
         <Named isRow name={descriptor} href={addressOf('callers', query)} sub={sub} />,
         <span title={others}>{count(recent)}</span>,
-        <Share share={share === null ? undefined : 100 * share} />,
+        <Share share={share === null ? undefined : 100 * share} kind={isShadow ? 'shadow' : ''} />,
         stateOf(offender),
         <a class="small" aria-label={`Explain ${descriptor.slice(0, 80)}`} href={addressOf('explain', query)}>
           Explain

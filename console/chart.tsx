@@ -13,11 +13,11 @@ export interface ChartLine {
   readonly isArea?: boolean;
 }
 
-/** The lines of hits or calls, and of those that were limited. */
-export function outcomeLines(name: string, values: Series, limited: Series): readonly ChartLine[] {
+/** The lines of hits or calls, and of those that were limited, or that shadow mode may have allowed: `over limit`. */
+export function outcomeLines(name: string, all: Series, over: Series, nameOfOver = 'limited'): readonly ChartLine[] {
   return [
-    { name, values, tone: 'pass', isArea: true },
-    { name: 'limited', values: limited, tone: 'over' },
+    { name, values: all, tone: 'pass', isArea: true },
+    { name: nameOfOver, values: over, tone: 'over' },
   ];
 }
 
@@ -48,6 +48,8 @@ export function Chart({ label, history, lines: all, height = 214, format = measu
   const times = history.times.slice(first);
   const lines = all.map((line) => ({ ...line, values: line.values.slice(first) }));
   const outages = outagesOf(history.marks).filter((each) => (each.until ?? until) > from && each.from < until);
+  const events = happeningsOf(history.marks).filter((each) => each.at >= from && each.at <= until);
+  const ends = lines.map((line) => ({ ...line, value: line.values.at(-1) }));
   const [chosen, setChosen] = useState<number>();
   const at = chosen === undefined ? -1 : times.indexOf(chosen);
   const last = times.length - 1;
@@ -109,7 +111,7 @@ export function Chart({ label, history, lines: all, height = 214, format = measu
           </g>
         ))}
         {timesOf(from, until, (right - LEFT) / TIME).map((time) => (
-          <text key={time} x={x(time)} y={height - 8} text-anchor="middle">
+          <text key={time} x={x(time)} y={height - 8} text-anchor={x(time) > width - 26 ? 'end' : 'middle'}>
             {(time % 60 === 0 ? shortClock : clock)(time)}
           </text>
         ))}
@@ -119,13 +121,8 @@ export function Chart({ label, history, lines: all, height = 214, format = measu
             <Lines {...history} times={times} values={values} frame={frame} tone={tone} isArea={isArea} />
           </g>
         ))}
-        <Events
-          events={happeningsOf(history.marks).filter((each) => each.at >= from && each.at <= until)}
-          frame={frame}
-        />
-        {!isNarrow && (
-          <Ends ends={lines.map((line) => ({ ...line, value: line.values.at(-1) }))} format={format} frame={frame} />
-        )}
+        <Events events={events} frame={frame} />
+        {!isNarrow && <Ends ends={ends} format={format} frame={frame} />}
         {at !== -1 && <line class="crosshair" x1={x(chosen!)} x2={x(chosen!)} y1={top} y2={bottom} />}
       </svg>
       {at !== -1 && (

@@ -8,6 +8,7 @@ import type {
 } from '../src/explain/explanation';
 import { useAnswer } from './api';
 import { useCall } from './call-form';
+import { useFleet } from './fleet-answer';
 import { live, refusal } from './live-events';
 import { PageBar } from './page-bar';
 import { Card, CopyButton, Field, Notice, answered } from './parts';
@@ -122,7 +123,8 @@ function RequestForm({ written }: { readonly written: Written }) {
 
 /** The callers that were limited most lately, each linked to its explanation. */
 function RecentCalls() {
-  const offenders = useStore(live).event?.offenders ?? [];
+  const { event } = useStore(live);
+  const offenders = useFleet()?.offenders ?? event?.offenders ?? [];
   return (
     <>
       <h3 class="head line">Callers limited lately</h3>

@@ -96,7 +96,7 @@ export function happeningsOf(marks: History['marks']): readonly Happening[] {
     const [shape, title, view, label] = EVENTS[kind];
     const where = others.length > 0 ? `${others.length + 1} instances` : instance;
     const link = label === undefined ? undefined : { href: addressOf('rules', { view }), label };
-    all.push({ at, shape, title, text: listed([text, where], ' · '), link });
+    all.push({ at, shape, title, text: listed([text.replaceAll('\n', ' '), where], ' · '), link });
   }
   return all.sort((one, other) => other.at - one.at);
 }

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { History, LiveEvent } from '../src/operators/live-answers';
+import type { LiveEvent } from '../src/operators/live-answers';
 import { Log, OutageTable } from './activity';
 import { CallerTable } from './callers';
 import { NumberCards, figuresOf } from './cards';
@@ -9,7 +9,7 @@ import { Sparkline } from './sparkline';
 import { InstanceTable } from './fleet';
 import { type Scope, useHistory, useScope } from './fleet-answer';
 import { type Happening, answerText } from './happenings';
-import { EMPTY } from './history';
+import { EMPTY, useRecorded } from './history';
 import { TONES } from './icons';
 import { live } from './live-events';
 import { PageBar } from './page-bar';
@@ -28,18 +28,16 @@ export function LivePage() {
   const [chosen, setChosen] = useState<number>();
   const happenings = useHappenings();
   if (event === undefined) return <p class="empty">Waiting for the first event…</p>;
-  const { rates, fleet } = scope;
+  const { rates, fleet, instance } = scope;
+  const store = instance?.health?.store ?? event.health.store;
   const figures = figuresOf(scope, history);
   const isFailing = (rates?.storeErrors ?? 0) > 0;
   // When calls fail, they are what the chart is about.
   const index = chosen ?? (isFailing ? 2 : 1);
   const { title, lines, format } = figures[index]!;
   const time = <span class="faint wide"> · {`${clock(secondsOf(event.at))} ${zone}`}</span>;
-  const notes = Object.entries({ 'near a limit': rates?.near ?? 0, 'shadow mode': rates?.shadow ?? 0 });
-  const note = listed(
-    notes.map(([name, value]) => value > 0 && `${name} ${measure(value)}/s`),
-    ' · ',
-  );
+  const noted = Object.entries({ 'near a limit': rates?.near ?? 0, 'shadow mode': rates?.shadow ?? 0 });
+  const notes = noted.map(([name, value]) => value > 0 && `${name} ${measure(value)}/s`);
   const all = <Link href={addressOf('activity')} text="All activity" />;
   return (
     <>
@@ -47,7 +45,7 @@ export function LivePage() {
       <div class="grid">
         {error !== undefined && <Failure error={error} />}
         <NumberCards figures={figures} history={history} chosen={index} onChoose={setChosen} />
-        <Card title={title} columns={8} kind="fill" end={note}>
+        <Card title={title} columns={8} kind="fill" end={listed(notes, ' · ')}>
           <Chart label={title} history={history} lines={lines} format={format} />
         </Card>
         <Card title="What changed" columns={4} kind="fill changed" end={all}>
@@ -56,19 +54,19 @@ export function LivePage() {
             <p class="foot">No change of the rules in the 15 min before the outage.</p>
           )}
         </Card>
-        {(isFailing || event.health.store.state === 'red') && (
+        {(isFailing || store.state === 'red') && (
           <>
-            <StoreServers store={event.health.store} />
+            <StoreServers store={store} />
             <OutageTable marks={history.marks} />
           </>
         )}
         <LimitedCallers event={event} scope={scope} />
-        {fleet !== undefined && scope.instance === undefined ? (
+        {fleet !== undefined && instance === undefined ? (
           <Card title="Instances" columns={4} kind="changed" end={<Link href={addressOf('fleet')} text="Compare" />}>
             <InstanceTable isShort fleet={fleet} />
           </Card>
         ) : (
-          <BusiestRules rules={event.rules} history={history} />
+          <BusiestRules event={event} scope={scope} />
         )}
         {event.workers.length > 0 && <Workers workers={event.workers} />}
       </div>
@@ -85,13 +83,22 @@ function hasNoChange(happenings: readonly Happening[]): boolean {
   return !happenings.some(({ shape, at }) => shape === 'load' && at < down.at && at > down.at - 900);
 }
 
-function LimitedCallers({ event, scope: { fleet, instance } }: { readonly event: LiveEvent; readonly scope: Scope }) {
+interface PartProps {
+  readonly event: LiveEvent;
+  readonly scope: Scope;
+}
+
+/** What is said where the numbers are not those of the instance that is chosen; empty: they are. */
+function whoseOf({ instance }: Scope): string {
+  return (instance?.address ?? null) === null ? '' : 'of the instance that answers';
+}
+
+function LimitedCallers({ event, scope }: PartProps) {
+  const { fleet, instance } = scope;
   const offenders = fleet !== undefined && instance === undefined ? fleet.offenders : event.offenders;
-  const isOther = fleet !== undefined && instance !== undefined && instance.address !== null;
-  const note = isOther ? 'of the instance that answers' : 'in the last 10 min';
   const all = <Link href={addressOf('callers')} text="All callers" />;
   return (
-    <Card title="Limited callers" columns={8} note={note} end={all}>
+    <Card title="Limited callers" columns={8} note={whoseOf(scope) || 'in the last 10 min'} end={all}>
       {offenders === null ? (
         <TokenForm why="The operator token is needed to see what callers have sent." />
       ) : (
@@ -101,7 +108,9 @@ function LimitedCallers({ event, scope: { fleet, instance } }: { readonly event:
   );
 }
 
-function BusiestRules({ rules, history }: { readonly rules: LiveEvent['rules']; readonly history: History }) {
+function BusiestRules({ event: { rules }, scope }: PartProps) {
+  // The first instance is this one.
+  const { value: history = EMPTY } = useRecorded(scope.fleet?.instances[0]?.id ?? '');
   const known = new Map(history.rules.map((rule) => [rule.statisticsKey, rule.hits]));
   const busiest = [...new Map([...rules.denials, ...rules.hits].map((rule) => [rule.statisticsKey, rule])).values()];
   const rows = busiest.slice(0, 6).map(({ statisticsKey: key, hits, over, shadow, calls }) => {
@@ -116,7 +125,7 @@ function BusiestRules({ rules, history }: { readonly rules: LiveEvent['rules']; 
   const columns = ['Rule', 'Hits/s:', 'Limited:', 'Trend!'];
   const all = <Link href={addressOf('rules')} text="All rules" />;
   return (
-    <Card title="Busiest rules" columns={4} kind="changed" end={all}>
+    <Card title="Busiest rules" columns={4} kind="changed" note={whoseOf(scope)} end={all}>
       <Table title="Busiest rules" columns={columns} rows={rows} empty="None in the last seconds." />
     </Card>
   );

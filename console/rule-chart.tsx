@@ -2,7 +2,7 @@ import { Fragment } from 'preact';
 import type { LimitOfCounter } from '../src/explain/explanation';
 import { windowLabel } from '../src/rules/unit';
 import { Chart, outcomeLines } from './chart';
-import { useHistory } from './fleet-answer';
+import { useFleet, useHistory } from './fleet-answer';
 
 interface RuleChartProps {
   readonly statisticsKey: string;
@@ -13,21 +13,25 @@ interface RuleChartProps {
 /** The hits of a rule over the last hour, if it is one of the busiest. */
 export function RuleChart({ statisticsKey, limits = [] }: RuleChartProps) {
   const { value: history } = useHistory();
+  const isFleet = useFleet() !== undefined;
+  const others = isFleet ? '; of other instances, only their two busiest rules are known' : '';
   const ofLimits = limits.map(({ unit, unitMultiplier }) => `${statisticsKey}.${windowLabel(unit, unitMultiplier)}`);
   const keys = limits.length < 2 ? [statisticsKey] : ofLimits;
   if (history === undefined) return <></>;
   const known = history.rules.filter((rule) => keys.includes(rule.statisticsKey));
   if (known.length === 0) {
-    return <p class="empty">No chart: the rule is not one of the 50 with the most hits in the last hour.</p>;
+    const text = `No chart: in the last hour, the rule had no hits, or was not one of the 50 with the most${others}.`;
+    return <p class="empty">{text}</p>;
   }
   return (
     <>
       {known.map(({ statisticsKey: key, hits, over }) => {
         const title = `${key}, hits per second`;
+        const lines = outcomeLines('hits', hits, over, 'over limit');
         return (
           <Fragment key={key}>
-            <p class="small quiet pad">{keys.length > 1 ? title : 'Hits per second'}</p>
-            <Chart label={title} history={history} height={190} lines={outcomeLines('hits', hits, over)} />
+            <p class="small quiet pad">{(keys.length > 1 ? title : 'Hits per second') + others}</p>
+            <Chart label={title} history={history} height={190} lines={lines} />
           </Fragment>
         );
       })}

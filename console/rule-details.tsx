@@ -55,14 +55,14 @@ function factsOf({ calls, hits, within, near, over, overByLocalCache, shadow }: 
   };
 }
 
-/** Callers that a rule limits, of those that are limited most. */
+/** Callers over the limit of a rule, of those that are limited most. */
 function Limited({ statisticsKey }: { readonly statisticsKey: string }) {
   const callers = useStore(live).event?.offenders?.filter(({ rule }) => rule === statisticsKey) ?? [];
   if (callers.length === 0) return <></>;
   return (
     <>
       <div class="head line">
-        <h3>Callers that it limits</h3>
+        <h3>Callers over its limit</h3>
         <Link kind="small end-of-line" href={addressOf('callers', { q: statisticsKey })} text="All" />
       </div>
       {callers.map(({ domain, descriptor, limited }) => (

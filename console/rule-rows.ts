@@ -56,7 +56,13 @@ export function isLimiting(rates: Rates | undefined): boolean {
 /** The limited share of the hits at present, or else of all since the start. */
 export function limitedShareOf({ rule }: Row, rates: Rates | undefined): number | undefined {
   if (rates !== undefined && rates.hits > 0) return shareOf(rates.over, rates.hits);
-  return rule?.totals === null ? undefined : shareOf(rule?.totals.over, rule?.totals.hits);
+  return shareOf(overOf(rule), rule?.totals?.hits);
+}
+
+/** Hits over the limit, without those of callers for which a rule is not enforced yet. */
+function overOf(rule: NestedRule | undefined): number {
+  const { over = 0, shadow = 0 } = rule?.totals ?? {};
+  return rule?.shadowMode === true ? over : over - shadow;
 }
 
 interface Look {
@@ -76,7 +82,7 @@ export function useRates(answer: RulesAnswer | undefined, rows: readonly Row[]):
     const totals = new Map<string, Rates>();
     const rates = new Map<string, Rates>();
     for (const row of rows) {
-      const { hits, over } = row.rule?.totals ?? { hits: 0, over: 0 };
+      const [hits, over] = [row.rule?.totals?.hits ?? 0, overOf(row.rule)];
       const [key, old] = [keyOf(row), before.totals.get(keyOf(row))];
       totals.set(key, { hits, over });
       if (old === undefined || hits < old.hits) continue;

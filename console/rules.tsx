@@ -63,7 +63,7 @@ function ActiveRules({ loaded }: Pick<RulesAnswer, 'loaded'>) {
   const rows = useMemo(() => rowsOf(answer.value), [answer.value]);
   const rates = useRates(answer.value, rows);
   const filters: Readonly<Record<string, (row: Row) => boolean>> = {
-    limiting: (row) => isLimiting(rates.get(keyOf(row))),
+    limiting: (row) => row.rule?.shadowMode === false && isLimiting(rates.get(keyOf(row))),
     shadow: ({ rule }) => rule?.shadowMode === true,
   };
   const [limiting, shadows] = Object.values(filters).map((isWanted) => rows.filter(isWanted).length);
