@@ -72,6 +72,9 @@ const TOO_WIDE = `(() => {
   for (const region of document.querySelectorAll('.scroll')) {
     if (region.scrollWidth > region.clientWidth + 1) found.push('a table is wider than its column: ' + region.ariaLabel);
   }
+  for (const card of document.querySelectorAll('.card')) {
+    if (card.scrollWidth > card.clientWidth + 1) found.push('a card has more than it shows: ' + card.ariaLabel);
+  }
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let text = texts.nextNode(); text !== null; text = texts.nextNode()) {
     if (text.data.trim() === '' || text.parentElement.closest('option, noscript, svg, pre') !== null) continue;
@@ -169,7 +172,9 @@ it(
   async () => {
     await using redis = await RedisProcess.start();
     const env = { BACKEND_TYPE: 'kvstore', KVSTORE_URL: redis.address };
-    await using shop = await Shop.start({ env }, SHOWN_RULES);
+    const brief = '  - { key: brief, rate_limit: { unit: second, requests_per_unit: 1 } }\n';
+    await using shop = await Shop.start({ env }, SHOWN_RULES + brief);
+    await shop.client.shouldRateLimit('shop', ['brief=ann'], 5);
     await redis.crash();
     await expect(shop.hit('ann')).rejects.toThrow(/store|connect/i);
     const page = await browser.open(`${consoleOf(shop)}#/settings`);
@@ -181,6 +186,8 @@ it(
     await page.context().close();
     const live = await browser.open(consoleOf(shop));
     await live.getByText(/^calls failed \(policy error\), unless a rule has its own policy$/).waitFor();
+    // A new second has begun, but nothing passes.
+    await live.getByRole('row').filter({ hasText: 'brief=ann' }).getByText('not known').waitFor();
     await live.context().close();
     await expectReadable(shop, {
       '#/live': 'ongoing',
@@ -216,6 +223,16 @@ it(
     await page.getByLabel('Instances shown').selectOption(peers[1]!);
     await page.goto(page.url().replace('fleet', 'live'));
     await page.getByText(/^Only \S+, 127\.0\.0\.1:/).waitFor();
+    await page.getByRole('region', { name: 'Busiest rules' }).getByText('of the instance that answers').waitFor();
+    await page.route(/\/api\/fleet/, async (route) => {
+      const response = await route.fetch();
+      const fleet = (await response.json()) as { readonly instances: readonly { health: { store: object } | null }[] };
+      const store = { state: 'red', policy: 'allow', servers: [{ server: 'redis:6379', store: 'main', state: 'red' }] };
+      Object.assign(fleet.instances[1]!.health!.store, store);
+      await route.fulfill({ response, json: fleet });
+    });
+    await page.getByText('calls passed without limits (policy allow), unless a rule has its own policy').waitFor();
+    await page.unroute(/\/api\/fleet/);
     await page.goto(page.url().replace(/#.*/, '#/fleet'));
     gone.weir.signal('SIGKILL');
     await page.getByText('3 instances, of which 1 does not answer').waitFor();

@@ -30,6 +30,7 @@ descriptors:
     rate_limits:
       - { unit: year, requests_per_unit: 50 }
       - { unit: day, requests_per_unit: 40 }
+  - { key: trial, enforce_percent: 1, rate_limit: { unit: year, requests_per_unit: 1 } }
   - key: jobs
     rate_limits:
       - { max_concurrent: 1 }
@@ -102,8 +103,8 @@ it('Live shows what happens, the rules that are hit and the callers that are lim
   await loads.nth(1).waitFor();
   expect(await loads.allInnerTexts()).toEqual([
     expect.stringMatching(/^Loaded/),
-    expect.stringMatching(/\s9\s+changed shop\.user$/),
-    expect.stringMatching(/\s9\s+the first rules$/),
+    expect.stringMatching(/\s10\s+changed shop\.user$/),
+    expect.stringMatching(/\s10\s+the first rules$/),
   ]);
 });
 
@@ -124,6 +125,27 @@ it('Rules are searched and chosen with the keyboard, and the address has both', 
   await page.getByRole('option', { selected: true }).getByText('path').waitFor();
   await page.getByRole('link', { name: 'Explain a request' }).click();
   expect(await page.getByLabel('Descriptors').inputValue()).toBe('user=x,path=/buy');
+});
+
+it('hits over a limit that is in shadow mode, or not enforced for their caller, are not shown as limited', async () => {
+  const page = await open('#/rules?rule=shop.trial');
+  const [shadow, trial] = ['plan = free', 'trial any'].map((name) => page.getByRole('option', { name }));
+  await shadow!.waitFor();
+  await page.getByRole('button', { name: 'Enter a token' }).click();
+  await enterToken(page, TOKEN);
+  await shop.weir.until('hits to be over the limits in the numbers', async () => {
+    for (const call of ['plan=free', 'trial=eve', 'trial=eve']) await shop.client.shouldRateLimit('shop', [call], 3);
+    return (await shadow!.innerText()).includes('100 %');
+  });
+  expect(await shadow!.locator('.share.shadow').count()).toBe(1);
+  expect(await trial!.innerText()).toMatch(/\s0 %\s/);
+  const rule = page.getByLabel('The chosen rule');
+  await rule.getByText('Callers over its limit').waitFor();
+  expect(await rule.innerText()).not.toMatch(/limits now|limited/);
+  expect(await page.getByRole('button', { name: 'Limiting' }).innerText()).toBe('Limiting 0');
+  await page.goto(page.url().replace(/#.*/, '#/callers?q=trial'));
+  const caller = page.getByRole('row').filter({ hasText: 'passes, shadow mode' });
+  await caller.locator('.share.shadow').waitFor();
 });
 
 it('Explain asks for the token, shows each step and what another limit would do, and has a command', async () => {
@@ -165,6 +187,11 @@ it('a caller has its counter, which is cleared after a dialog that shows what ch
   await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Clear…' }).click();
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  // The keyboard goes on where it was.
+  expect(await page.evaluate('document.activeElement.textContent')).toBe('Clear…');
+  await page.keyboard.press('Enter');
   await dialog.getByLabel('Why').fill('ticket 4411');
   await dialog.getByRole('button', { name: 'Clear counter' }).click();
   await page.getByText('Changed from 9 to 0.').waitFor();
@@ -264,6 +291,10 @@ it('a caller that is blocked says until when and after which block, and what cle
   await enterToken(page, TOKEN);
   await page.getByText(/^Blocked until .*, 8 d after 4 d, by shop\.login$/).waitFor();
   await page.getByRole('row').getByText('blocked', { exact: true }).waitFor();
+  await page.goto(page.url().replace('callers', 'explain'));
+  expect(await page.getByText(/^Count 0, then 0, of .*; blocked until /).innerText()).not.toContain('the window ends');
+  await page.goBack();
+  await page.getByRole('row').getByText('blocked', { exact: true }).waitFor();
   await page.keyboard.press('c');
   const dialog = page.getByRole('dialog');
   await dialog.getByText(/^the block ends, and 1 more hit passes until /).waitFor();
@@ -284,6 +315,11 @@ it('places of open reservations are shown, and are neither cleared nor set', asy
   expect(await places.getByRole('button').count()).toBe(0);
   expect(await page.getByRole('button', { name: 'Clear…' }).count()).toBe(1);
   expect(await page.getByRole('button', { name: /^Clear all/ }).count()).toBe(0);
+  await page.getByText('job-1: 1 hit, settled at ').first().waitFor();
+  // When a place becomes free is not known.
+  await page.goto(page.url().replace('callers', 'explain'));
+  await page.getByText(/^jobs=eve: .* open \(1 at a time\)$/).waitFor();
+  await page.getByText('Count 1, then 1, of 1 at a time; 1 open reservation', { exact: true }).waitFor();
 });
 
 it('the page of a caller counts its calls by the second while it is open, as a client does', async () => {
@@ -309,7 +345,11 @@ it('the page of a caller counts its calls by the second while it is open, as a c
 it('a viewer sees why it may change nothing, and no controls for it', async () => {
   await shop.hit('viewed', 9);
   const page = await open('#/callers?domain=shop&descriptor=user%3Dviewed&clear=ask');
+  await page.getByRole('region', { name: 'Limited callers' }).getByText('None that may be shown.').waitFor();
+  await page.waitForResponse((each) => each.url().includes('/api/watches'));
+  expect(await page.getByText(/Authorization|Calls of this caller/).count()).toBe(0);
   await enterToken(page, VIEWER);
+  expect(await page.evaluate('document.activeElement.tagName')).toBe('MAIN');
   await page
     .getByRole('row')
     .getByText(/^9 of [34]$/)
@@ -407,7 +447,8 @@ it('Callers are searched by any part, and each leads to its explanation, its cou
 });
 
 it('Explain and Callers offer the domains, the keys of their rules, and callers that were limited lately', async () => {
-  await shop.hit('recent', 9);
+  // More than others, as only the ten that were limited most are offered.
+  for (let call = 0; call < 4; call += 1) await shop.hit('recent', 9);
   const page = await open('#/callers');
   await page.getByRole('button', { name: 'Enter a token' }).click();
   await page.keyboard.type(TOKEN);
@@ -423,7 +464,7 @@ it('Explain and Callers offer the domains, the keys of their rules, and callers 
   await page.keyboard.press('g');
   await page.keyboard.press('e');
   await page.getByRole('link', { name: 'shop: user=recent' }).click();
-  await page.getByText(/^OVER_LIMIT: the count would be 10/).waitFor();
+  await page.getByText(/^OVER_LIMIT: the count would be 37/).waitFor();
   expect(await page.getByLabel('Keys').inputValue()).toBe('user');
 });
 
@@ -446,6 +487,27 @@ it('Activity has a load of the same rules once, by whichever instances and from 
     '4 rules loaded, version /a/config@4567 · weir-0 · what changed',
     '4 rules loaded, version /a/config@0123 · 2 instances · what changed',
   ]);
+});
+
+it('outages with different answers fit into a narrow window, and the errors of rejected rules are one text', async () => {
+  const page = await browser.open('about:blank', { viewport: { width: 390, height: 844 } });
+  const outage = { at: 1_800_000_000, until: 1_800_000_060, kind: 'store', store: 'main', server: '10.0.0.5:6379' };
+  const marks = [
+    { ...outage, calls: 1_000_000, policy: 'error', instance: 'weir-0' },
+    { ...outage, calls: 1_000_000, policy: 'allow', instance: 'weir-1' },
+    { at: 1_800_000_090, kind: 'rejection', text: 'rules rejected: one.\ntwo.', instance: 'weir-0' },
+  ];
+  await page.route(/\/api\/history/, (route) => route.fulfill({ json: { ...historyOf(null), marks } }));
+  // Times of today have no day.
+  await page.clock.setFixedTime(1_800_000_120_000);
+  await page.goto(`http://127.0.0.1:${shop.weir.ports.debug}/console/#/activity`);
+  await page.getByText('rules rejected: one. two. · weir-0').waitFor();
+  const table = page.getByRole('region', { name: 'Outages, table' });
+  await table.getByText('failed or passed without limits').waitFor();
+  const sizes = `[...document.querySelectorAll('.scroll')].map((region) => region.scrollWidth - region.clientWidth)`;
+  expect(await page.evaluate(sizes)).toEqual([0]);
+  const lines = "[...document.querySelectorAll('.scroll .name')].map((name) => name.offsetHeight)";
+  expect(new Set((await page.evaluate(lines)) as number[]).size).toBe(1);
 });
 
 /** A history of two samples, or a third one after them. */
