@@ -208,8 +208,9 @@ function Descriptor({ descriptor, written: { domain, descriptors }, index }: Des
   );
 }
 
-function endText({ algorithm, resetAt }: ExplainedCounter, verb = 'until'): string | false {
-  return algorithm !== 'max_concurrent' && `${verb} ${clock(secondsOf(resetAt))}`;
+/** A block says its end. */
+function endText({ algorithm, block, resetAt }: ExplainedCounter, verb = 'until'): string | false {
+  return algorithm !== 'max_concurrent' && block === null && `${verb} ${clock(secondsOf(resetAt))}`;
 }
 
 /** What is counted before the call and after it; of a bucket, its tokens. */
