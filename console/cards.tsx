@@ -68,7 +68,7 @@ export function figuresOf({ rates, latency }: Scope, history: History): readonly
       context: contextOf(`${measure(hits)} hits/s of all listeners${change(all.calls)}`),
       ...{ spark: all.calls, tone: 'pass', title: 'Hits per second, by outcome', format: measure },
       lines: [
-        ...outcomeLines('passed', passed, notPassed),
+        ...outcomeLines(['passed', 'limited'], passed, notPassed),
         ...(shadow ? [lineOf('in shadow mode', all.shadow, 'third')] : []),
       ],
     },

@@ -14,10 +14,10 @@ export interface ChartLine {
 }
 
 /** The lines of hits or calls, and of those that were limited, or that shadow mode may have allowed: `over limit`. */
-export function outcomeLines(name: string, all: Series, over: Series, nameOfOver = 'limited'): readonly ChartLine[] {
+export function outcomeLines(names: readonly [string, string], all: Series, over: Series): readonly ChartLine[] {
   return [
-    { name, values: all, tone: 'pass', isArea: true },
-    { name: nameOfOver, values: over, tone: 'over' },
+    { name: names[0], values: all, tone: 'pass', isArea: true },
+    { name: names[1], values: over, tone: 'over' },
   ];
 }
 

@@ -27,7 +27,7 @@ export function RuleChart({ statisticsKey, limits = [] }: RuleChartProps) {
     <>
       {known.map(({ statisticsKey: key, hits, over }) => {
         const title = `${key}, hits per second`;
-        const lines = outcomeLines('hits', hits, over, 'over limit');
+        const lines = outcomeLines(['hits', 'over limit'], hits, over);
         return (
           <Fragment key={key}>
             <p class="small quiet pad">{(keys.length > 1 ? title : 'Hits per second') + others}</p>

@@ -31,7 +31,7 @@ export function WatchedCalls({ query }: { readonly query: Caller }) {
   const known = [...seconds.current].sort(([one], [other]) => one - other).slice(-MOST_SECONDS);
   const [times, values] = [known.map(([time]) => time), known.map(([, each]) => each)];
   const [calls, denied] = [values.map(([all]) => all), values.map(([, over]) => over)];
-  const lines = outcomeLines('calls', calls, denied);
+  const lines = outcomeLines(['calls', 'limited'], calls, denied);
   // The page asks for it.
   if (error?.status === 401) return <></>;
   const missing = value?.missing ?? [];

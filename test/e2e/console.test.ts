@@ -507,7 +507,7 @@ it('outages with different answers fit into a narrow window, and the errors of r
   const sizes = `[...document.querySelectorAll('.scroll')].map((region) => region.scrollWidth - region.clientWidth)`;
   expect(await page.evaluate(sizes)).toEqual([0]);
   const lines = "[...document.querySelectorAll('.scroll .name')].map((name) => name.offsetHeight)";
-  expect(new Set((await page.evaluate(lines)) as number[]).size).toBe(1);
+  expect(new Set(await page.evaluate<number[]>(lines)).size).toBe(1);
 });
 
 /** A history of two samples, or a third one after them. */
