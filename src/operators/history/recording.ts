@@ -23,6 +23,8 @@ const LATENCIES: readonly string[] = ['p50', 'p99', 'latency'];
 
 /** A number has three digits and an exponent: 10 bits and 6 bits. */
 const [MANTISSAS, LEAST_EXPONENT, NONE] = [1_024, -31, 0xffff];
+/** The largest number: a sum of hits may be above 2^53 − 1, and other instances reject what is. */
+const LARGEST = 9e15;
 const POWERS = Array.from({ length: 64 }, (_, index) => 10 ** (index + LEAST_EXPONENT));
 
 /** One number of each sample, to three digits. */
@@ -43,7 +45,8 @@ export class Line {
     return Array.from({ length: lines }, (_, index) => new Line(values, index));
   }
 
-  set(slot: number, value: number): void {
+  set(slot: number, given: number): void {
+    const value = Math.min(given, LARGEST);
     const exponent = value > 0 ? Math.max(LEAST_EXPONENT, Math.floor(Math.log10(value)) - 2) : LEAST_EXPONENT;
     const packed = (exponent - LEAST_EXPONENT) * MANTISSAS + Math.round(value / 10 ** exponent);
     this.#values[this.#first + (slot % SAMPLES)] = packed < NONE ? packed : NONE;

@@ -102,6 +102,16 @@ it('a sample has what was counted since the one before, per second', () => {
   });
 });
 
+it('numbers beyond what other instances accept are the largest that they do', () => {
+  const { statistics, recorder, sample, read } = recorded();
+  sample();
+  Object.assign(statistics.rule('shop.user'), { totalHits: 2 ** 60, overLimit: 2 ** 60, calls: 200 });
+  sample();
+  const { rates, rules } = readHistory(JSON.stringify(read()));
+  expect([rates.over.at(-1), rules[0]?.hits.at(-1), rules[0]?.over.at(-1)]).toEqual([9e15, 9e15, 9e15]);
+  expect(recorder.latest(1)).toMatchObject({ rates: { over: 9e15 }, rules: { hits: [{ hits: 9e15, over: 9e15 }] } });
+});
+
 it('the calls of rules that are followed are known of ten minutes, with those of keys with values of requests', () => {
   const { statistics, recorder, sample } = recorded();
   for (let number = 1; number <= 3; number += 1) {
@@ -355,7 +365,7 @@ describe('the history of other instances', () => {
     const given = { ...{ interval: 1, instances: [], times, rates: wrong, latency, store, rules: [], marks: [] } };
     recorder.take(OTHER, readHistory(JSON.stringify(given)));
     const { times: kept, rates: of } = read();
-    expect([kept, of.over, of.calls, of.within]).toEqual([[now - 10], [3], [null], [9.01e15]]);
+    expect([kept, of.over, of.calls, of.within]).toEqual([[now - 10], [3], [null], [9e15]]);
     for (const [member, value] of Object.entries({ times: [-1], rates: {}, marks: [{ at: 1 }], rules: 'x' }))
       expect(() => readHistory(JSON.stringify({ ...given, [member]: value }))).toThrow(member);
     const many = readHistory(JSON.stringify({ ...given, times: Array<number>(500).fill(now) }));
