@@ -7,6 +7,7 @@ import { ValueList, ValueRegex } from '../rules/values';
 import { limitSuffix, listedStatisticsKey } from '../rules/statistics-key';
 import { escapeStatisticsKey } from '../statistics/escape';
 import type { Statistics } from '../statistics/statistics';
+import { wholeNumber } from '../text/plain-number';
 import type { ListedLimit } from '../explain/explanation';
 import type { ListedDomain, ListedRule, RuleTotals, RulesOrigin } from './answers';
 
@@ -108,5 +109,7 @@ function totalsOf(rule: Rule, key: string, statistics: Statistics): RuleTotals {
     // Each limit has the same calls, but for those at times at which it does not apply.
     totals.calls = Math.max(totals.calls, calls);
   }
+  // Hits of limits above 2^32 may add up to more than the schema has.
+  for (const name of Object.keys(totals) as (keyof typeof totals)[]) totals[name] = wholeNumber(totals[name]);
   return totals;
 }

@@ -238,6 +238,15 @@ it('the totals of a rule include its keys with request values, whatever keys are
   expect(await api.json('/api/rules/shop')).toMatchObject({ domains: [{ descriptors }] });
 });
 
+it('the totals of a rule are at most the largest number of the schema', async () => {
+  const ruleset = rulesetOf(RULES);
+  const statistics = new Statistics(10);
+  Object.assign(statistics.rule('shop.user'), { totalHits: 2 ** 60, withinLimit: 2 ** 60, calls: 9 });
+  await using api = await ServedApi.start({ ruleset, statistics });
+  const totals = { calls: 9, hits: Number.MAX_SAFE_INTEGER, within: Number.MAX_SAFE_INTEGER, over: 0 };
+  expect(await api.json('/api/rules/shop')).toMatchObject({ domains: [{ descriptors: [{}, { totals }, {}] }] });
+});
+
 it.each([
   [{ shareThreshold: true, valueToMetric: true }, 'shop.path_/api/'],
   [{ shareThreshold: true, detailedMetric: true }, 'shop.path_/api/'],
