@@ -123,6 +123,7 @@ describe('weir-check', () => {
     const { stdout } = await runOf(CHECK, [dir], { STORE_FAILURE_POLICY: policy });
     expect(stdout).toContain(`0 errors, ${warnings} warning`);
     const named = 'calls for 3 rules (shop.default_rate_limit, shop.slides, shop.all) fail';
+    expect(stdout.includes(': warning: STORE_FAILURE_POLICY=local')).toBe(warnings === 1);
     expect(stdout.includes(named)).toBe(warnings === 1);
     expect(await runOf(CHECK, [dir], { STORE_FAILURE_POLICY: 'nothing' })).toMatchObject({
       exitCode: 2,

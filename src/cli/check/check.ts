@@ -112,7 +112,8 @@ function withEnvironment(rules: CheckedRules, path: string, environment: NodeJS.
     ['lease-without-effect', notLeasedWarning(ruleset, can, settings)],
   ] as const;
   const warnings = found.flatMap(([code, message]) => {
-    return message === undefined ? [] : [folderProblem(path, { code, message })];
+    // Of a rule's own policy, the first one is an error.
+    return message === undefined ? [] : [{ ...folderProblem(path, { code, message }), severity: 'warning' as const }];
   });
   return { ...rules, warnings: [...rules.warnings, ...warnings] };
 }
