@@ -122,7 +122,7 @@ const REPORTS_LOST: ConditionEvent = {
   begins:
     'reports of hits are not counted, because the counter store does not answer: postpaid limits let too much pass',
   beginFields: {},
-  ends: 'reports of hits are counted again',
+  ends: 'no report of hits was lost in the last 5 s',
   endFields: (calls) => ({ calls }),
 };
 

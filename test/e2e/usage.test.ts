@@ -205,4 +205,15 @@ describe('checks and reports', () => {
       return statuses[0]?.limitRemaining === 40;
     });
   });
+
+  // The last one: the store is gone.
+  it('that are lost are logged once, and again when none was for 5 s', async () => {
+    await redis.crash();
+    const lost = requestMessage('shop', ['fixed=lost'], 60);
+    for (let report = 0; report < 2; report += 1) {
+      await expect(shop.client.kuadrant('Report', lost)).rejects.toMatchObject({ code: status.UNAVAILABLE });
+    }
+    await shop.weir.line(/no report of hits was lost in the last 5 s" calls=2/);
+    expect(shop.weir.output.match(/reports of hits are not counted/g)).toHaveLength(1);
+  });
 });
