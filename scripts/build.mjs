@@ -76,6 +76,9 @@ await build({
   plugins: [adaptations],
   logLevel: 'warning',
 });
+// As src/launch.ts reads it: esbuild leaves other characters in tagged templates, regular expressions and comments.
+const bundle = `${ROOT}/dist/main.bundle.js`;
+writeFileSync(bundle, readFileSync(bundle, 'utf8').replace(/[^\0-\x7f]/g, escaped));
 renameSync(`${ROOT}/dist/launch.js`, `${ROOT}/dist/main.js`);
 run(process.execPath, ['scripts/code-cache.cjs']);
 
@@ -104,6 +107,11 @@ const { bin } = JSON.parse(readFileSync(`${ROOT}/package.json`, 'utf8'));
 for (const program of Object.values(bin)) chmodSync(`${ROOT}/${program}`, 0o755);
 
 writeFileSync(BUILD_STAMP, `${started}\n`);
+
+/** An escape sequence in place of a code unit that is not ASCII. */
+function escaped(unit) {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
 
 function licenceOf(name) {
   return `/*! ${name}\n${readFileSync(new URL('LICENSE', import.meta.resolve(`${name}/package.json`)), 'utf8')}*/`;

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import packageFile from '../../package.json';
+import { answerCommandLine } from '../../src/main/command-line';
 import { SecretMount } from '../support/data/secret-mount';
 import { SilentPeer } from '../support/servers/silent-peer';
 import { WeirProcess } from '../support/processes/weir-process';
@@ -71,6 +72,14 @@ describe.each(Object.keys(PROGRAMS))('%s', (name) => {
 it.each(['examples/config', 'examples/envoy/config'])('weir-check reports no problem in %s', async (folder) => {
   const { code, stdout } = await run('weir-check', ['-config_dir', join(ROOT, folder), '-strict']);
   expect([code, stdout]).toEqual([0, expect.stringContaining('0 errors, 0 warnings')]);
+});
+
+it('weir --help prints all characters as they are in the source', async () => {
+  let help = '';
+  const stdout = { write: (text: string) => (help += text) };
+  expect(answerCommandLine(['--help'], { stdout, stderr: stdout })).toBe(0);
+  expect(help).toContain('±10 %');
+  expect((await run('weir', ['--help'])).stdout).toBe(help);
 });
 
 describe('weir-client', () => {
