@@ -58,12 +58,10 @@ export interface RuleDifference {
 /** The rules that are different, in no particular order; undefined after every few hundred rules. */
 export function* differentRules(before: Ruleset, after: Ruleset): Generator<RuleDifference | undefined, void> {
   const levels: LevelPair[] = [];
-  for (const [domain, level] of after.domains) {
-    const old = before.domains.get(domain);
-    levels.push([old, level]);
-    if (old !== undefined) yield* ifDifferent(before.unmatched.get(domain), after.unmatched.get(domain));
+  for (const domain of new Set([...after.domains.keys(), ...before.domains.keys()])) {
+    levels.push([before.domains.get(domain), after.domains.get(domain)]);
+    yield* ifDifferent(before.unmatched.get(domain), after.unmatched.get(domain));
   }
-  for (const [domain, level] of before.domains) if (!after.domains.has(domain)) levels.push([level, undefined]);
   let visited = 0;
   for (let pair = levels.pop(); pair !== undefined; pair = levels.pop()) {
     for (const [old, rule] of rulePairs(pair)) {

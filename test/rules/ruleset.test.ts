@@ -139,6 +139,10 @@ describe('the comparison of two rulesets', () => {
     expect(changed(none!, one!)).toEqual({ rulesAdded: names });
     expect(changed(one!, none!)).toEqual({ rulesRemoved: names });
     expect(changed(one!, other!)).toEqual({ rulesChanged: names });
+    // Of a whole domain, too.
+    const nothing = buildRuleset([]);
+    expect(changed(nothing, one!)).toEqual({ domainsAdded: ['shop'], rulesAdded: [...names, 'shop.user'] });
+    expect(changed(one!, nothing)).toEqual({ domainsRemoved: ['shop'], rulesRemoved: [...names, 'shop.user'] });
   });
 
   it('counts all changes, names the first three, and is interrupted every 500 rules', () => {
