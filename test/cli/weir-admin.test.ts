@@ -165,6 +165,8 @@ it.each([
   ['explain -domain d', 'flag -descriptors is required\n'],
   ['counter set -domain d -descriptors a=b', 'flag -count requires a whole number\n'],
   ['counter get -domain d -descriptors a=b -descriptors a=b', 'a counter is that of one descriptor'],
+  ['top -top 0', 'flag -top requires at least 1\n'],
+  ['top -fleet -top 0', 'flag -top requires at least 1\n'],
   ['counter get -domain d -descriptors a', 'invalid descriptor "a": expected name=value'],
   ['health -token_file /nonexistent', 'cannot use the file of the operator token: it cannot be read (ENOENT)'],
 ])('weir-admin rejects the command line "%s"', async (line, message) => {

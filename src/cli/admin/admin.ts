@@ -143,6 +143,7 @@ Example: weir-admin explain -domain shop -descriptors user=ann,path=/buy
       const problem = name === '' ? 'a command is required' : `unexpected argument "${name}"`;
       throw new FlagError(`${problem}; the commands are ${[...Object.keys(COMMANDS), TOKEN_COMMAND].join(', ')}`);
     }
+    if (values.top === 0) throw new FlagError('flag -top requires at least 1');
     const address = withPort(values.address, ['DEBUG_PORT', environment['DEBUG_PORT']], 6070);
     const target: ApiTarget = {
       ...{ address, token: tokenFrom(values.token_file, environment), timeoutMs: TIMEOUT_MS, caFile: values.ca_file },
