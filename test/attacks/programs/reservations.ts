@@ -53,7 +53,7 @@ export const RESERVATIONS = {
     run: async (target, answers) => {
       await concurrently(2_000, 2_000, async () => void answers.add(await reserve(target, {})));
       const opened = (await target.weir.statistics()).get('ratelimit.redis_pool.cx_total')!;
-      answers.add(opened <= 50 ? '50 connections to Redis at most' : `${opened} connections to Redis`);
+      answers.add(opened <= 100 ? '100 connections to Redis at most' : `${opened} connections to Redis`);
     },
   },
   '20,000 reservations that are cancelled at once': {
