@@ -207,12 +207,15 @@ function localCounts({ settings, statistics, instances$ }: App, { counters }: Co
   });
 }
 
-/** Milliseconds that the start waits for a store without which calls are answered by policy. */
-const START_WITHOUT_STORE = 1_000;
+/**
+ * Milliseconds that the start waits for a store without which calls are answered by policy: less than the second after
+ * which what is awaited is logged, which would say that the service does not serve.
+ */
+const START_WITHOUT_STORE = 900;
 
 /**
  * Emits when calls can be answered: when the store has been reached or, where calls are answered by policy without it,
- * after a second. An instance that is to end without its store waits for it.
+ * after almost a second. An instance that is to end without its store waits for it.
  */
 function storeReady({ settings, log }: App, store: CounterStore): Observable<unknown> {
   const { storeFailurePolicy: policy, kvstoreStartupMaxElapsedTime: maxElapsed } = settings;

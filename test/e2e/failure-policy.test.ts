@@ -118,6 +118,15 @@ describe('a service with policies for failures of the store', () => {
     },
   );
 
+  it('does not say that it waits for a store without which it serves', async () => {
+    await using server = await RedisProcess.start();
+    await server.crash();
+    const env = { ...ENV, BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address };
+    await using shop = await Shop.start({ env }, RULES);
+    await shop.weir.line(/the counter store has not been reached; answering calls by policy until it is/);
+    expect(shop.weir.output).not.toContain('not serving until');
+  });
+
   it('starts without the store, when each worker counts by itself, and counts when the store is there', async () => {
     await using server = await RedisProcess.start();
     await server.crash();
