@@ -203,6 +203,22 @@ describe('the service with two instances that have their own credentials, TLS an
   });
 });
 
+it('does not warn where its user has only the permissions for counting, and nothing is reserved', async () => {
+  await using server = await RedisProcess.start();
+  const rights = ['+evalsha', '+eval', '+incrby', '+decrby', '+get', '+ttl', '+expire', '+ping'];
+  await server.control.call('ACL', 'SETUSER', 'counting', 'on', '>secret', '~*', ...rights);
+  const env = { BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address, KVSTORE_AUTH: 'counting:secret' };
+  await using shop = await Shop.start({ env }, RULES);
+  expect((await shop.client.shouldRateLimit('shop', ['day=x'])).overallCode).toBe(Code.OK);
+  // It has looked for reservations that have expired.
+  await shop.weir.until('the look', async () => {
+    const denied = JSON.stringify(await server.control.call('ACL', 'LOG'));
+    return denied.includes('zrangebyscore');
+  });
+  await shop.drain();
+  expect(shop.weir.output).not.toContain('cannot count');
+});
+
 describe('two services on one store', () => {
   const LIMIT = 300;
   let server: RedisProcess;

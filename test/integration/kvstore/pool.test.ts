@@ -270,6 +270,10 @@ it('an error reply to a step fails its call with a message for callers', async (
       'the counter store rejects writes because it cannot save them',
     "@user_script: 9: The user executing the script can't run this command or subcommand":
       'the user of the counter store lacks a permission',
+    "ERR The user executing the script can't run this command or subcommand script: 75c1, on @user_script:1.":
+      'the user of the counter store lacks a permission',
+    "ERR ACL failure in script: User weir has no permissions to run the 'time' command script: 75c1, on @user_script:1.":
+      'the user of the counter store lacks a permission',
     'ERR value is not an integer or out of range': 'the key of a counter holds a value that is not an integer',
     'something without a code': 'the counter store replied with the error ERR',
   };

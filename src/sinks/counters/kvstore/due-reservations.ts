@@ -64,17 +64,19 @@ return {}
  * Removes members, and finds those that are due.
  *
  * - KEYS: the set.
- * - ARGV: the time as in {@link CLOCK}, how many to find, and members to remove, each followed by its score.
+ * - ARGV: the time as in {@link CLOCK}, how many to find, `1` if a user without permission to look finds none, and
+ *   members to remove, each followed by its score.
  * - Result: after how many milliseconds the first one is due, −1 if there is none; how many were removed; those that
  *   are due, with scores.
  * - Atomic: a member that has been entered again meanwhile has another score, and stays.
  */
 const LOOK = script(lua`${CLOCK}
 local removed = 0
-for i = 3, #ARGV, 2 do
+for i = 4, #ARGV, 2 do
   if redis.call('ZSCORE', KEYS[1], ARGV[i]) == ARGV[i + 1] then removed = removed + redis.call('ZREM', KEYS[1], ARGV[i]) end
 end
-local first = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+local look = ARGV[3] == '1' and redis.pcall or redis.call
+local first = look('ZRANGEBYSCORE', KEYS[1], '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 if not first[1] then return { -1, removed } end
 local now = math.floor(timeOf(ARGV[1]) / 1000)
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[2])
@@ -166,8 +168,9 @@ export class DueReservations {
 
   async #look(ended: readonly string[]): Promise<readonly string[]> {
     const handled = this.#handled;
+    const isWanted = this.#isWanted || ended.length > 0;
     this.#next = PERIOD + (Math.random() - 0.5) * VARIATION;
-    const [first, removed, due] = await this.#call(LOOK, [String(MOST_FOUND), ...ended], foundIn);
+    const [first, removed, due] = await this.#call(LOOK, [String(MOST_FOUND), isWanted ? '' : '1', ...ended], foundIn);
     this.#options.onGivenBack(removed);
     this.#isWanted = first >= 0 || handled !== this.#handled;
     if (first >= 0) this.#next = Math.min(this.#next, Math.max(LEAST_PERIOD, first));

@@ -48,12 +48,14 @@ export function isReply(error: unknown): error is Error {
 /** The prefix that Redis before 7 puts before the error of a command in a script; the code follows, with its `-`. */
 const SCRIPT_LINE = /^@user_script: ?\d+: -?/;
 
+/** What a user may not do in a script: without a code before Redis 7, and with that of any error since. */
+const NO_PERMISSION = /^(?:ERR )?(?:The user executing the script can't |ACL failure in script: )/;
+
 /** The error code: the first word of an error reply, `ERR` for a reply without code, empty for other errors. */
 export function replyCode(error: unknown): string {
   if (!isReply(error)) return '';
   const message = error.message.replace(SCRIPT_LINE, '');
-  // Redis before 7 sends no code with this one.
-  if (message.startsWith("The user executing the script can't run this command")) return 'NOPERM';
+  if (NO_PERMISSION.test(message)) return 'NOPERM';
   return /^[A-Z][A-Z0-9_]*(?= |$)/.exec(message)?.[0] ?? 'ERR';
 }
 
