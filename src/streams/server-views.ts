@@ -77,6 +77,11 @@ export class ServerStates implements ShownServers {
     this.changed$ = this.#changed$.pipe(startWith(undefined), auditTime(GATHERED, options.scheduler));
   }
 
+  /** Whether calls to a server that does not answer are held back. */
+  get holdBack(): boolean {
+    return this.#options.failures > 0;
+  }
+
   get states(): readonly ServerState[] {
     return [...this.#states];
   }

@@ -77,6 +77,20 @@ describe('with default settings, a Redis that hangs', () => {
   );
 });
 
+it('a Redis that hangs is said to be called all the same with STORE_BREAKER_FAILURES=0', async () => {
+  await using server = await RedisProcess.start();
+  const env = { BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address, STORE_BREAKER_FAILURES: '0' };
+  await using shop = await Shop.start({ env }, RULES);
+  const connection = connect(shop.weir);
+  expect(await call(connection, 'fails=x')).toMatch(/^1 /);
+  server.signal('SIGSTOP');
+  const waiting = call(connection, 'fails=x');
+  await shop.weir.line(/a counter store does not answer; its calls are sent all the same/);
+  server.signal('SIGCONT');
+  expect(await waiting).toMatch(/^1 /);
+  expect(shop.weir.output).not.toContain('not sent');
+});
+
 describe('with default settings, a memcached that hangs', () => {
   it('is noticed, and answers again, which needs no call', async () => {
     await using server = await MemcachedProcess.start();

@@ -85,6 +85,12 @@ const LINES = {
   ends: 'a counter store answers again',
 };
 
+/** The log lines of a fault where calls are not held back. */
+const LINES_WHILE_SENT = {
+  ...LINES,
+  begins: 'a counter store does not answer; its calls are sent all the same, because STORE_BREAKER_FAILURES is 0',
+};
+
 /** What a store of any kind makes connections, pools and lanes with, turns replies into counts with, and logs with. */
 export class StoreClient {
   readonly options: InstanceOptions;
@@ -172,12 +178,13 @@ export class StoreClient {
   stateOf(server: string, probe: () => void): ServerState {
     const { name: store } = this.#parts;
     const { timeout } = this.options;
-    return this.#parts.store.servers.open({
+    const { servers } = this.#parts.store;
+    return servers.open({
       name: { store, server },
       timeout,
       silence: Math.min(THRESHOLDS.silent, timeout || Infinity),
       probe,
-      lines: LINES,
+      lines: servers.holdBack ? LINES : LINES_WHILE_SENT,
     });
   }
 
