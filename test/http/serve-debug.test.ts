@@ -122,11 +122,13 @@ describe('/rlconfig', () => {
     config = { loaded: undefined, rejected: { reason: 'a.yaml:1:2: bad\nb.yaml:3:4: worse', at } };
     expect((await textOf('/rlconfig')).split('\n')).toEqual([
       '# no configuration loaded yet',
-      '# load rejected 2026-02-03T04:05:06.000Z, keeping the active rules:',
+      '# load rejected 2026-02-03T04:05:06.000Z, none are active:',
       '#   a.yaml:1:2: bad',
       '#   b.yaml:3:4: worse',
       '',
     ]);
+    config = { ...config, loaded: { ruleset: rulesetOf('d'), origin, at } };
+    expect(await textOf('/rlconfig')).toContain('rejected 2026-02-03T04:05:06.000Z, keeping the active rules:\n');
   });
 });
 

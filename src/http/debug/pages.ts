@@ -119,7 +119,8 @@ function originLines({ loaded, rejected }: CurrentConfig): readonly string[] {
       : [`from ${loaded.origin.source}`, `version ${loaded.origin.version}`, `loaded ${timeOf(loaded)}`];
   if (rejected === undefined) return lines;
   const reasons = rejected.reason.split(/\r?\n/).map((line) => `  ${line}`);
-  return [...lines, `load rejected ${timeOf(rejected)}, keeping the active rules:`, ...reasons];
+  const meanwhile = loaded === undefined ? 'none are active' : 'keeping the active rules';
+  return [...lines, `load rejected ${timeOf(rejected)}, ${meanwhile}:`, ...reasons];
 }
 
 function timeOf({ at }: { readonly at: number }): string {
