@@ -156,7 +156,8 @@ it('/api/rules, /api/fleet and /api/events count a call of a rule with two limit
     const { rules } = (await send('GET /api/fleet')).body as unknown as Fleet;
     return rules.hits.find(({ statisticsKey }) => statisticsKey === 'shop.tenant.day');
   });
-  expect(busy.hits).toBeCloseTo(3 * busy.calls);
+  // A sample has three digits.
+  expect(busy.hits / busy.calls).toBeCloseTo(3, 1);
 });
 
 describe('/api/counters', () => {
