@@ -118,11 +118,14 @@ describe('weir-check', () => {
       `{key: own, on_store_failure: deny, rate_limit: ${limit}}`,
       '{key: plain, rate_limit: {unit: day, requests_per_unit: 1}}',
       `{key: all, all_or_nothing: true, rate_limits: [{unit: day, requests_per_unit: 9}, ${bucket}]}`,
+      '{key: blocks, rate_limit: {unit: day, requests_per_unit: 1, block_for: 24h}}',
     ];
     write({ 'shop.yaml': `domain: shop\ndescriptors: [${rules.join(', ')}]\ndefault_rate_limit: ${bucket}\n` });
     const { stdout } = await runOf(CHECK, [dir], { STORE_FAILURE_POLICY: policy });
     expect(stdout).toContain(`0 errors, ${warnings} warning`);
-    const named = 'calls for 3 rules (shop.default_rate_limit, shop.slides, shop.all) fail';
+    const named =
+      'limits with an algorithm, all_or_nothing, block_for or max_concurrent: without the store, ' +
+      'calls for 4 rules (shop.default_rate_limit, shop.slides, shop.all, …) fail';
     expect(stdout.includes(': warning: STORE_FAILURE_POLICY=local')).toBe(warnings === 1);
     expect(stdout.includes(named)).toBe(warnings === 1);
     expect(await runOf(CHECK, [dir], { STORE_FAILURE_POLICY: 'nothing' })).toMatchObject({

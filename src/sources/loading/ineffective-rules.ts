@@ -47,8 +47,8 @@ export function beyondStore(
 export function notLocalWarning({ notLocal }: Ruleset): string | undefined {
   if (notLocal.count === 0) return undefined;
   return (
-    'STORE_FAILURE_POLICY=local does not cover limits with an algorithm or all_or_nothing: without ' +
-    `the store, calls for ${listOf(notLocal)} fail, unless on_store_failure of the rule is allow or deny`
+    'STORE_FAILURE_POLICY=local does not cover limits with an algorithm, all_or_nothing, block_for or ' +
+    `max_concurrent: without the store, calls for ${listOf(notLocal)} fail, unless on_store_failure of the rule is allow or deny`
   );
 }
 
