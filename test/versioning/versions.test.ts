@@ -201,6 +201,19 @@ describe.each(PAIRS)('with %s and %s', (koa, routerPackage) => {
     });
   });
 
+  it('middleware of the router also runs for other URLs below the prefix, and sees no parameter of its own', async () => {
+    const seen: unknown[] = [];
+    function note(ctx: object, next: Next) {
+      seen.push({ ...Object(ctx).params });
+      return next();
+    }
+    const router = block(new RouterOf().use(note));
+    router.use(note);
+    await using app = await ServedApp.start(router, appOf(router, KoaClass));
+    await app.expectAnswers({ 'GET /api/unknown/path': '404' });
+    expect(seen).toEqual([{}, {}]);
+  });
+
   it('without allowedMethods, 405, 406 and OPTIONS are answered too', async () => {
     const router = mixed();
     await using app = await ServedApp.start(router, appOf(router, KoaClass, false));
