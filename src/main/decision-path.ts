@@ -19,6 +19,7 @@ import type { OffenderSource } from '../streams/ports/offender-source';
 import type { Reservations } from '../streams/ports/reservations';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import { type Service, type ServiceOptions, service } from '../streams/service';
+import { LOG_AFTER } from '../streams/readiness';
 import type { ShownServers } from '../streams/server-views';
 import { counted } from '../text/counted';
 import { asError } from '../text/thrown';
@@ -208,10 +209,10 @@ function localCounts({ settings, statistics, instances$ }: App, { counters }: Co
 }
 
 /**
- * Milliseconds that the start waits for a store without which calls are answered by policy: less than the second after
- * which what is awaited is logged, which would say that the service does not serve.
+ * Milliseconds that the start waits for a store without which calls are answered by policy. It ends before it is logged
+ * that the service does not serve until the store is reached.
  */
-const START_WITHOUT_STORE = 900;
+const START_WITHOUT_STORE = LOG_AFTER - 100;
 
 /**
  * Emits when calls can be answered: when the store has been reached or, where calls are answered by policy without it,

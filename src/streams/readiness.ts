@@ -80,7 +80,7 @@ const AWAITED: Readonly<Record<Awaited, Failure & { readonly line: string }>> = 
 };
 
 /** Milliseconds after which it is logged what the service is waiting for. */
-const LOG_AFTER = 1_000;
+export const LOG_AFTER = 1_000;
 
 /**
  * Combines the states of components into one health: healthy only while every component is, and never after the first
