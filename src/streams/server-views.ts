@@ -78,7 +78,7 @@ export class ServerStates implements ShownServers {
   }
 
   /** Whether calls to a server that does not answer are held back. */
-  get holdBack(): boolean {
+  get holdsBack(): boolean {
     return this.#options.failures > 0;
   }
 

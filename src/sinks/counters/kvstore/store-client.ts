@@ -88,7 +88,7 @@ const LINES = {
 /** The log lines of a fault where calls are not held back. */
 const LINES_WHILE_SENT = {
   ...LINES,
-  begins: 'a counter store does not answer; its calls are sent all the same, because STORE_BREAKER_FAILURES is 0',
+  begins: 'a counter store does not answer; calls are still sent to it, because STORE_BREAKER_FAILURES is 0',
 };
 
 /** What a store of any kind makes connections, pools and lanes with, turns replies into counts with, and logs with. */
@@ -184,7 +184,7 @@ export class StoreClient {
       timeout,
       silence: Math.min(THRESHOLDS.silent, timeout || Infinity),
       probe,
-      lines: servers.holdBack ? LINES : LINES_WHILE_SENT,
+      lines: servers.holdsBack ? LINES : LINES_WHILE_SENT,
     });
   }
 
