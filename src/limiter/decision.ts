@@ -275,7 +275,7 @@ export class Decision {
       return { code, currentLimit: limit, limitRemaining, secondsUntilReset: ofWindow ?? outcome.secondsUntilReset };
     }
     const left = this.#context.overLimitCache.secondsLeft(limited.overKey, this.nowSeconds);
-    const secondsUntilReset = left ?? (limit.algorithmName === 'max_concurrent' ? 0 : lengthSeconds);
+    const secondsUntilReset = left ?? (limit.hasWindows ? lengthSeconds : 0);
     return { code, currentLimit: limit, limitRemaining: isOver ? 0 : capacity, secondsUntilReset };
   }
 
