@@ -16,5 +16,8 @@ function read(name: string, pid: number): number {
   return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) / 1024;
 }
 
-/** How much more memory the service takes than with Node 20, at most: with the option of the image, a fifth. */
-export const MORE_MEMORY = Number(process.versions.node.split('.')[0]) < 22 ? 1 : 1.2;
+/** The major version of Node. */
+export const NODE_MAJOR = Number(process.versions.node.split('.')[0]);
+
+/** How many times the memory that the service takes with Node 20 it may take with this version. */
+export const MORE_MEMORY = NODE_MAJOR < 22 ? 1 : 1.2;

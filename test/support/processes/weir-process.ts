@@ -6,12 +6,13 @@ import { join } from 'node:path';
 import { type Interface, createInterface } from 'node:readline';
 import { freePorts } from './free-ports';
 import { underPermissions } from './permissions';
+import { NODE_MAJOR } from './process-memory';
 
 const DIST = join(__dirname, '../../../dist');
 const END_WITH_PARENT = join(__dirname, 'end-with-parent.cjs');
 const TIMEOUT = 60_000;
 /** The young generation of Node 24 is much larger by itself. With the option, older versions reject compiled code. */
-const OPTIONS = Number(process.versions.node.split('.')[0]) < 24 ? [] : ['--max-semi-space-size=8'];
+const OPTIONS = NODE_MAJOR < 24 ? [] : ['--max-semi-space-size=8'];
 const FIRST = ['unshare', '--user', '--map-root-user', '--pid', '--fork', '--mount-proc', '--kill-child'] as const;
 
 function withOpenFiles(limit: number, command: readonly string[]): readonly [string, ...string[]] {
