@@ -76,7 +76,8 @@ await build({
   plugins: [adaptations],
   logLevel: 'warning',
 });
-// As src/launch.ts reads it: esbuild leaves other characters in tagged templates, regular expressions and comments.
+// src/launch.ts reads Latin-1, but esbuild leaves other characters in tagged templates, regular expressions and
+// comments. Raw templates, in which an escape would stay as it is, must have none.
 const bundle = `${ROOT}/dist/main.bundle.js`;
 writeFileSync(bundle, readFileSync(bundle, 'utf8').replace(/[^\0-\x7f]/g, escaped));
 renameSync(`${ROOT}/dist/launch.js`, `${ROOT}/dist/main.js`);

@@ -189,7 +189,7 @@ it('a caller has its counter, which is cleared after a dialog that shows what ch
   await page.getByRole('button', { name: 'Clear…' }).click();
   await dialog.getByRole('button', { name: 'Cancel' }).click();
   await dialog.waitFor({ state: 'detached' });
-  // The keyboard goes on where it was.
+  // The button that has opened the dialog has the focus again.
   expect(await page.evaluate('document.activeElement.textContent')).toBe('Clear…');
   await page.keyboard.press('Enter');
   await dialog.getByLabel('Why').fill('ticket 4411');

@@ -25,7 +25,7 @@ export class Growth {
   /** By the index of a key: its hits, those over the limit, those of them in shadow mode, and its calls. */
   #hits = new Float64Array(0);
   #over = new Float64Array(0);
-  /** Modulo 2^32, as are calls, which saves memory: only 429 million hits per second are more between two looks. */
+  /** Modulo 2^32 to save memory, as are the calls: their growth is exact up to 429 million hits per second. */
   #shadow = new Uint32Array(0);
   #calls = new Uint32Array(0);
 

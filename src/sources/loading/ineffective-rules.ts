@@ -48,7 +48,8 @@ export function notLocalWarning({ notLocal }: Ruleset): string | undefined {
   if (notLocal.count === 0) return undefined;
   return (
     'STORE_FAILURE_POLICY=local does not cover limits with an algorithm, all_or_nothing, block_for or ' +
-    `max_concurrent: without the store, calls for ${listOf(notLocal)} fail, unless on_store_failure of the rule is allow or deny`
+    `max_concurrent: without the store, calls for ${listOf(notLocal)} fail, ` +
+    'unless on_store_failure of the rule is allow or deny'
   );
 }
 

@@ -64,8 +64,8 @@ return {}
  * Removes members, and finds those that are due.
  *
  * - KEYS: the set.
- * - ARGV: the time as in {@link CLOCK}, how many to find, `1` if a user without permission to look finds none, and
- *   members to remove, each followed by its score.
+ * - ARGV: the time as in {@link CLOCK}; how many to find; `1` if a missing permission to look means that there are
+ *   none, instead of an error; members to remove, each followed by its score.
  * - Result: after how many milliseconds the first one is due, −1 if there is none; how many were removed; those that
  *   are due, with scores.
  * - Atomic: a member that has been entered again meanwhile has another score, and stays.
